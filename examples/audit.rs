@@ -1,7 +1,8 @@
-//! The verification of an audit trail: `cargo run -p portcullis-examples --example audit -- audit-key audit.jsonl*`
+//! The verification of an audit trail:
+//! `cargo run -p portcullis-examples --example audit -- audit-key audit.jsonl*`
 //!
-//! The first file has the key of the chain, and the others are those of the trail, in any order. Exits with 1 if the chain is
-//! broken or a file cannot be read.
+//! The first file has the key of the chain, and the others are those of the trail, in any order.
+//! Exits with 1 if the chain is broken or a file cannot be read.
 
 use std::{
     env,
@@ -29,13 +30,15 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// Verifies the files of a trail. Heads of the log would show that the last records were removed; here, none is given.
+/// Verifies the files of a trail. Heads of the log would show that the last records were removed;
+/// here, none is given.
 pub(crate) fn verified(key_file: &Path, files: &[PathBuf]) -> Result<Report, Box<dyn Error>> {
     let keys = ChainKeys::parse(&fs::read_to_string(key_file)?)?;
     Ok(verify::files(files, &keys, &[])?)
 }
 
-/// Returns one line about the chain. File names are escaped, and the causes have numbers of records only.
+/// Returns one line about the chain. File names are escaped, and the causes have numbers of records
+/// only.
 pub(crate) fn summary(report: &Report) -> String {
     match &report.first_break {
         None => format!(

@@ -1,7 +1,9 @@
-//! A REST API behind the guard: `cargo run -p portcullis-examples --example axum -- https://issuer.example`
+//! A REST API behind the guard:
+//! `cargo run -p portcullis-examples --example axum -- https://issuer.example`
 //!
-//! Without a token, `curl -i http://127.0.0.1:3001/reports` shows the challenge. A token of the issuer for
-//! `http://127.0.0.1:3001/` needs the scope `reports:read`, and `reports:write` as well to post.
+//! Without a token, `curl -i http://127.0.0.1:3001/reports` shows the challenge. A token of the
+//! issuer for `http://127.0.0.1:3001/` needs the scope `reports:read`, and `reports:write` as well
+//! to post.
 
 use std::error::Error;
 

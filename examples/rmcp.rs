@@ -1,4 +1,5 @@
-//! rmcp's HTTP service behind guard and endpoint: `cargo run -p portcullis-examples --example rmcp -- ISSUER`
+//! rmcp's HTTP service behind guard and endpoint:
+//! `cargo run -p portcullis-examples --example rmcp -- ISSUER`
 
 use std::{error::Error, sync::Arc};
 

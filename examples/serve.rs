@@ -1,7 +1,9 @@
-//! The gateway in another program: `cargo run -p portcullis-examples --example serve -- https://issuer.example`
+//! The gateway in another program:
+//! `cargo run -p portcullis-examples --example serve -- https://issuer.example`
 //!
-//! `http://127.0.0.1:3001/mcp` passes requests with a token of the issuer to the MCP server at `http://127.0.0.1:8000/mcp`, until
-//! Ctrl-C. `curl -i -X POST http://127.0.0.1:3001/mcp` shows the challenge.
+//! `http://127.0.0.1:3001/mcp` passes requests with a token of the issuer to the MCP server at
+//! `http://127.0.0.1:8000/mcp`, until Ctrl-C. `curl -i -X POST http://127.0.0.1:3001/mcp` shows the
+//! challenge.
 
 use std::error::Error;
 
@@ -19,7 +21,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(Server::new(plan).serve(Signals::handle()?).await?)
 }
 
-/// Protects the MCP server at `upstream` for tokens of `issuer` with the scope `mcp:tools`. Sessions end with the program.
+/// Protects the MCP server at `upstream` for tokens of `issuer` with the scope `mcp:tools`.
+/// Sessions end with the program.
 pub(crate) fn plan(listen: &str, issuer: &str, upstream: &str) -> Result<Plan, Box<dyn Error>> {
     let mut resource = Resource::new("/mcp", Upstream::Http(upstream.to_owned()));
     resource.required_scopes = vec!["mcp:tools".to_owned()];

@@ -7,8 +7,8 @@ use std::{env, process::Command};
 /// The first glibc that reads relative relocations in their packed form (`DT_RELR`).
 const GLIBC: (u32, u32) = (2, 36);
 
-/// A program that may lie anywhere in memory has tens of thousands of pointers to be corrected at its start. Packed, their
-/// list takes 15 KB in place of 1 MB, which every process keeps resident.
+/// A program that may lie anywhere in memory has tens of thousands of pointers to be corrected at
+/// its start. Packed, their list takes 15 KB in place of 1 MB, which every process keeps resident.
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");

@@ -9,8 +9,8 @@ mod support;
 #[path = "../rmcp.rs"]
 mod example;
 
-/// B1, E2, E4: without a token, the response is a challenge. With one, a session is opened, and its tool knows the caller. Another
-/// caller cannot use the session.
+/// B1, E2, E4: without a token, the response is a challenge. With one, a session is opened, and its
+/// tool knows the caller. Another caller cannot use the session.
 #[tokio::test]
 async fn rmcp_behind_guard_and_endpoint() {
     let (listener, base) = support::listener().await;

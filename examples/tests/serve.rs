@@ -19,7 +19,8 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_
     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},
     "io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}}}}"#;
 
-/// B1: a program serves a plan made in code: without a token, the response is a challenge; with one, it is that of the upstream.
+/// B1: a program serves a plan made in code: without a token, the response is a challenge; with
+/// one, it is that of the upstream.
 #[tokio::test]
 async fn a_program_serves_a_plan_made_in_code() {
     let (upstream, upstream_base) = support::listener().await;

@@ -1,4 +1,5 @@
-//! Attacks on the listener for administrators: wrong tokens, web pages, hosts, and requests that are too large.
+//! Attacks on the listener for administrators: wrong tokens, web pages, hosts, and requests that
+//! are too large.
 
 use std::{
     fs,
@@ -30,7 +31,8 @@ fn code(answer: &(u16, Value)) -> (u16, &str) {
     )
 }
 
-/// E12, J2: without the exact token nothing is listed or ended, and no answer or log line has a token.
+/// E12, J2: without the exact token nothing is listed or ended, and no answer or log line has a
+/// token.
 #[tokio::test]
 async fn wrong_tokens() {
     let administration = Administration::default();
@@ -94,7 +96,8 @@ async fn wrong_tokens() {
     assert!(!deployment.portcullis.log().contains(admin));
 }
 
-/// F3: web pages reach nothing, even with the token, and neither does another name for this machine.
+/// F3: web pages reach nothing, even with the token, and neither does another name for this
+/// machine.
 #[tokio::test]
 async fn web_pages() {
     let administration = Administration::default();
@@ -192,10 +195,12 @@ async fn wrong_methods() {
     }
 }
 
-/// E12, L9: clients that send nothing, or never finish a head, do not keep administrators out of the unix socket.
+/// E12, L9: clients that send nothing, or never finish a head, do not keep administrators out of
+/// the unix socket.
 #[tokio::test]
 async fn silent_connections() {
-    // 40 silent connections would last 20 s in front of the administrator's if each could stay for the 10 s without a request.
+    // 40 silent connections would last 20 s in front of the administrator's if each could stay for
+    // the 10 s without a request.
     const LIMIT: Duration = Duration::from_secs(15);
     let administration = Administration::default();
     let _deployment = administration.of(Deployment::builder(), "").start().await;
@@ -221,7 +226,8 @@ async fn silent_connections() {
     }
 }
 
-/// Sends a request for the sessions on a connection that stays open, and reads the beginning of the response.
+/// Sends a request for the sessions on a connection that stays open, and reads the beginning of the
+/// response.
 async fn list_on(stream: &mut UnixStream) {
     stream
         .write_all(&list().bearer(Administration::TOKEN).to_bytes())
@@ -239,7 +245,8 @@ async fn list_on(stream: &mut UnixStream) {
     );
 }
 
-/// E12, L9: an administrator's connection stays open between requests, longer than one without a token.
+/// E12, L9: an administrator's connection stays open between requests, longer than one without a
+/// token.
 #[tokio::test]
 async fn an_authenticated_connection_stays_open() {
     // Less than the 10 s without a request.
@@ -259,7 +266,8 @@ async fn an_authenticated_connection_stays_open() {
     list_on(&mut stream).await;
 }
 
-/// E12, L9: administrators who do not use their connections do not keep another one out until these have been idle for 10 s.
+/// E12, L9: administrators who do not use their connections do not keep another one out until these
+/// have been idle for 10 s.
 #[tokio::test]
 async fn idle_administrators() {
     const MAX_CONNECTIONS: usize = 16;
@@ -278,8 +286,9 @@ async fn idle_administrators() {
     assert_eq!(listed["total"], 0, "{listed}");
 }
 
-/// E12, J2: the token is not sent to another user's process at the unix socket, unless the folders of the socket are that user's alone.
-/// Only root can start such a process; other users check their own.
+/// E12, J2: the token is not sent to another user's process at the unix socket, unless the folders
+/// of the socket are that user's alone. Only root can start such a process; other users check their
+/// own.
 #[tokio::test]
 async fn the_socket_of_another_user() {
     const OTHER: u32 = 65_534;
@@ -319,7 +328,8 @@ async fn the_socket_of_another_user() {
     let mut received = String::new();
     output.read_to_string(&mut received).unwrap();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    // The temporary folder above is writable for everyone, so that the path is not the other user's alone.
+    // The temporary folder above is writable for everyone, so that the path is not the other user's
+    // alone.
     assert_eq!(
         received.contains(Administration::TOKEN),
         !is_root,
@@ -332,7 +342,8 @@ async fn the_socket_of_another_user() {
     );
 }
 
-/// F8, J6: a listener that would expose the token does not start, and neither does one with a token that can be guessed.
+/// F8, J6: a listener that would expose the token does not start, and neither does one with a token
+/// that can be guessed.
 #[tokio::test]
 async fn unsafe_settings() {
     let token = Scratch::file("admin-token", Administration::TOKEN);

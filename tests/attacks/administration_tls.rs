@@ -18,7 +18,8 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// A deployment whose listener for administrators has a certificate of a private authority for localhost.
+/// A deployment whose listener for administrators has a certificate of a private authority for
+/// localhost.
 struct Listener {
     authority: PrivateAuthority,
     port: ReservedPort,
@@ -109,7 +110,8 @@ fn list_with(host: &str, token: &str) -> Request {
     request.header("Connection", "close").bearer(token)
 }
 
-/// F8, E12: on all addresses, the listener serves HTTPS only, and `portcullis admin` uses it with the private authority and the token.
+/// F8, E12: on all addresses, the listener serves HTTPS only, and `portcullis admin` uses it with
+/// the private authority and the token.
 #[tokio::test]
 async fn only_https_is_served() {
     let listener = Listener::start().await;
@@ -170,7 +172,8 @@ async fn hosts_and_tokens_are_checked() {
     }
 }
 
-/// E12, L9: clients that stay silent during or after the TLS handshake do not keep administrators out.
+/// E12, L9: clients that stay silent during or after the TLS handshake do not keep administrators
+/// out.
 #[tokio::test]
 async fn silent_handshakes() {
     let listener = Listener::start().await;

@@ -1,4 +1,5 @@
-//! ID tokens and tokens of other applications, for a resource whose `aud` is an application ID of the issuer.
+//! ID tokens and tokens of other applications, for a resource whose `aud` is an application ID of
+//! the issuer.
 
 use portcullis_scenarios::{Deployment, Finished, Portcullis, Scratch};
 use portcullis_testkit::TokenBuilder;
@@ -6,7 +7,8 @@ use serde_json::json;
 
 const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
 
-/// Returns a token with the claims that both ID tokens and access tokens of Microsoft Entra ID (version 2.0) have.
+/// Returns a token with the claims that both ID tokens and access tokens of Microsoft Entra ID
+/// (version 2.0) have.
 fn entra_token(deployment: &Deployment) -> TokenBuilder {
     let token = deployment
         .test_issuer
@@ -107,8 +109,8 @@ async fn other_applications_are_rejected() {
         .await;
 }
 
-/// C6: an audience that is not the resource's URL needs required scopes and a single resource, and must be a UUID or an
-/// `api://` URI.
+/// C6: an audience that is not the resource's URL needs required scopes and a single resource, and
+/// must be a UUID or an `api://` URI.
 #[tokio::test]
 async fn unsafe_configurations_are_rejected() {
     let second =

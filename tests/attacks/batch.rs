@@ -2,7 +2,8 @@
 
 use portcullis_scenarios::{Deployment, Request};
 
-/// F4: in a session, any batch is rejected. Without a session, it gets the response for a missing session.
+/// F4: in a session, any batch is rejected. Without a session, it gets the response for a missing
+/// session.
 #[tokio::test]
 async fn batches_are_rejected() {
     let deployment = Deployment::start().await;

@@ -61,7 +61,8 @@ async fn get(url: &Url) -> (u16, Option<Url>) {
     )
 }
 
-/// I3: the command line of the browser has neither `state` nor the challenge, and its address leads to the sign-in.
+/// I3: the command line of the browser has neither `state` nor the challenge, and its address leads
+/// to the sign-in.
 #[tokio::test]
 async fn the_command_line_has_no_authorization_request() {
     let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));
@@ -86,7 +87,8 @@ async fn the_command_line_has_no_authorization_request() {
     );
 }
 
-/// I3: if an attacker opens the address first, that of the browser is the second request, which stops the sign-in.
+/// I3: if an attacker opens the address first, that of the browser is the second request, which
+/// stops the sign-in.
 #[tokio::test]
 async fn a_second_request_stops_the_sign_in() {
     let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));

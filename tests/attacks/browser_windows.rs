@@ -11,7 +11,8 @@ use tokio::{
     time::timeout,
 };
 
-/// Issues tokens without refresh tokens, and rejects them at the endpoint if `accepts` returns false.
+/// Issues tokens without refresh tokens, and rejects them at the endpoint if `accepts` returns
+/// false.
 async fn server(accepts: fn(&PeerRequest) -> bool) -> Peer {
     let rejection = |request: &PeerRequest| -> PeerResponse {
         let mut response = request.json("");

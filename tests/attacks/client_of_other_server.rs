@@ -1,4 +1,5 @@
-//! A resource that names another authorization server, to get the secret of a pre-registered client.
+//! A resource that names another authorization server, to get the secret of a pre-registered
+//! client.
 
 use std::{
     process::{Command, Stdio},
@@ -64,7 +65,8 @@ impl Setting {
         Portcullis::run_with(&[arguments, &client, more].concat(), &environment).await
     }
 
-    /// Asserts that the command named both servers and the option, and that the attacker got nothing.
+    /// Asserts that the command named both servers and the option, and that the attacker got
+    /// nothing.
     fn assert_refused(&self, refused: &Finished) {
         let (known, named) = (self.peer.url(""), self.attacker.url(""));
         for words in [
@@ -125,8 +127,9 @@ fn session_id(url: &str) -> String {
         .to_owned()
 }
 
-/// H3: the secret of a pre-registered client, its code and its verifier stay at the authorization server at which it was
-/// used first, also in later processes. `--authorization-server` permits another one.
+/// H3: the secret of a pre-registered client, its code and its verifier stay at the authorization
+/// server at which it was used first, also in later processes. `--authorization-server` permits
+/// another one.
 #[tokio::test]
 async fn a_client_stays_at_its_server() {
     let setting = Setting::start().await;
@@ -194,8 +197,8 @@ async fn a_machine_stays_at_its_server() {
     assert!(setting.attacker.requests("/token").is_empty());
 }
 
-/// H3: `import-mcp-remote` and `mcp-remote` know the authorization server of a client that was registered by hand from the
-/// files of mcp-remote, even if its token has expired.
+/// H3: `import-mcp-remote` and `mcp-remote` know the authorization server of a client that was
+/// registered by hand from the files of mcp-remote, even if its token has expired.
 #[tokio::test]
 async fn a_client_of_mcp_remote_stays_at_its_server() {
     let setting = Setting::start().await;
@@ -249,7 +252,8 @@ async fn a_client_of_mcp_remote_stays_at_its_server() {
     assert!(setting.attacker.requests("/token").is_empty());
 }
 
-/// H3: a command that cannot store the authorization server of the client says so, with the option that keeps the client there.
+/// H3: a command that cannot store the authorization server of the client says so, with the option
+/// that keeps the client there.
 #[tokio::test]
 async fn a_server_that_is_not_stored_is_warned_of() {
     let setting = Setting::start().await;

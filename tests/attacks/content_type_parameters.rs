@@ -3,8 +3,8 @@
 use portcullis_scenarios::{Deployment, Request, call_message};
 use serde_json::json;
 
-/// F11: Python's `email` reads UTF-7 from a parameter continuation and then decodes the name `admin_wipe`. The only accepted
-/// parameter is one `charset` of UTF-8.
+/// F11: Python's `email` reads UTF-7 from a parameter continuation and then decodes the name
+/// `admin_wipe`. The only accepted parameter is one `charset` of UTF-8.
 #[tokio::test]
 async fn a_charset_in_continuations() {
     let rules =

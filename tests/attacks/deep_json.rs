@@ -7,7 +7,8 @@ fn nested(depth: usize, open: &str, close: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"x":{inner}}}}}"#)
 }
 
-/// F4: arrays and objects are limited to 64 levels, and 100,000 levels are rejected for the same reason as 65.
+/// F4: arrays and objects are limited to 64 levels, and 100,000 levels are rejected for the same
+/// reason as 65.
 #[tokio::test]
 async fn in_the_body() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,5 @@
-//! A request that arrives after its token was dropped, while an introspection from before the drop still runs.
+//! A request that arrives after its token was dropped, while an introspection from before the drop
+//! still runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +14,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
-/// An introspection endpoint that holds its first response, and finds every token inactive afterwards.
+/// An introspection endpoint that holds its first response, and finds every token inactive
+/// afterwards.
 struct Endpoint {
     server: Upstream,
     first_response: UnboundedSender<Bytes>,
@@ -55,7 +57,8 @@ impl Endpoint {
     }
 }
 
-/// Returns whether a request is about a token, and not to find out whether the endpoint accepts this client.
+/// Returns whether a request is about a token, and not to find out whether the endpoint accepts
+/// this client.
 fn is_call(request: &RecordedRequest) -> bool {
     request.target == "/introspect"
         && !String::from_utf8_lossy(&request.body).contains("portcullis-probe-")

@@ -2,7 +2,8 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// F4, F5: duplicate members of a message are rejected, and so are members that differ only in letter case.
+/// F4, F5: duplicate members of a message are rejected, and so are members that differ only in
+/// letter case.
 #[tokio::test]
 async fn in_the_message() {
     let deployment = Deployment::start().await;

@@ -122,7 +122,8 @@ async fn a_modern_body_under_other_headers() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F5: a version that is not served gets -32022 with both lists, and a missing member of `_meta` gets -32602.
+/// F5: a version that is not served gets -32022 with both lists, and a missing member of `_meta`
+/// gets -32602.
 #[tokio::test]
 async fn versions_and_members() {
     let deployment = Deployment::start().await;
@@ -166,8 +167,8 @@ async fn versions_and_members() {
     );
 }
 
-/// E11: a modern request is served without a session. An identifier in the request is ignored, and none is issued, even
-/// if the upstream names one.
+/// E11: a modern request is served without a session. An identifier in the request is ignored, and
+/// none is issued, even if the upstream names one.
 #[tokio::test]
 async fn modern_requests_have_no_session() {
     let deployment = Deployment::start().await;
@@ -199,8 +200,8 @@ async fn modern_requests_have_no_session() {
     );
 }
 
-/// F5: without legacy revisions, GET and DELETE get 405 after the bearer check, and the error for `initialize` lists
-/// the served revisions.
+/// F5: without legacy revisions, GET and DELETE get 405 after the bearer check, and the error for
+/// `initialize` lists the served revisions.
 #[tokio::test]
 async fn a_modern_only_endpoint() {
     let deployment = Deployment::builder()
@@ -247,7 +248,8 @@ async fn a_modern_only_endpoint() {
     assert_eq!(deployment.send(request).await.status, 200);
 }
 
-/// F6: an invalid or unserved legacy version gets 400. Without the header, the session's version applies.
+/// F6: an invalid or unserved legacy version gets 400. Without the header, the session's version
+/// applies.
 #[tokio::test]
 async fn legacy_versions() {
     let deployment = Deployment::builder()
@@ -301,8 +303,8 @@ async fn legacy_versions() {
     );
 }
 
-/// F11: `Mcp-Method` and `Mcp-Name` reach the upstream only if they were compared with the body, so that an upstream
-/// cannot act on unchecked values.
+/// F11: `Mcp-Method` and `Mcp-Name` reach the upstream only if they were compared with the body, so
+/// that an upstream cannot act on unchecked values.
 #[tokio::test]
 async fn unchecked_mirrored_headers() {
     let deployment = Deployment::start().await;

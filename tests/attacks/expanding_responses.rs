@@ -1,4 +1,5 @@
-//! Servers whose small compressed responses expand to millions of tiny values, which exhaust the client's memory.
+//! Servers whose small compressed responses expand to millions of tiny values, which exhaust the
+//! client's memory.
 
 use std::{fs, io::Write as _, process::Stdio};
 
@@ -87,7 +88,8 @@ fn peak(process: &Child) -> usize {
         * 1024
 }
 
-/// Lists the tools through `connect`. Returns the line of the response and the additional memory that it took.
+/// Lists the tools through `connect`. Returns the line of the response and the additional memory
+/// that it took.
 async fn list_through_connect(upstream: &Upstream) -> (String, usize) {
     let mut bridge = start(upstream, "connect", &[]);
     let mut input = bridge.stdin.take().unwrap();
@@ -160,7 +162,8 @@ async fn a_message_through_connect_takes_little_memory() {
     }
 }
 
-/// A list without its invalid tools, a message on several lines, and what is not a message also take less than three times their size.
+/// A list without its invalid tools, a message on several lines, and what is not a message also
+/// take less than three times their size.
 #[tokio::test]
 async fn a_changed_or_rejected_message_takes_little_memory() {
     let valid = r#"{"name":"t"}"#;
@@ -188,7 +191,8 @@ async fn a_changed_or_rejected_message_takes_little_memory() {
     }
 }
 
-/// Returns what `call` prints for a result without white space, and the memory of the program when half of it is printed.
+/// Returns what `call` prints for a result without white space, and the memory of the program when
+/// half of it is printed.
 async fn print_through_call(result: &str) -> (String, usize) {
     let upstream = server(&response(result), false).await;
     let mut call = start(
@@ -224,7 +228,8 @@ async fn a_result_of_call_takes_little_memory() {
     assert_small(peak - before, "call");
 }
 
-/// A message before the result, of which `call` shows the beginning, takes less than three times its size.
+/// A message before the result, of which `call` shows the beginning, takes less than three times
+/// its size.
 #[tokio::test]
 async fn a_message_before_the_result_takes_little_memory() {
     // More than a pipe holds, so that the program runs when its memory is measured.

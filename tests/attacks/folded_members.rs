@@ -2,8 +2,8 @@
 
 use portcullis_scenarios::{Deployment, Request, call_message};
 
-/// F13: a member whose name equals a checked one after ASCII or Unicode case folding is rejected with the request's id,
-/// and so is a duplicate.
+/// F13: a member whose name equals a checked one after ASCII or Unicode case folding is rejected
+/// with the request's id, and so is a duplicate.
 #[tokio::test]
 async fn beside_the_checked_ones() {
     let rules = "[[resource.rule]]\nmethod = \"*\"\nname = \"secret*\"\nscopes = [\"mcp:admin\"]";

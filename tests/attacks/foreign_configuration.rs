@@ -1,4 +1,5 @@
-//! Hostile files for `portcullis import-mcp-remote`: invalid configurations, and tokens of an unknown issuer.
+//! Hostile files for `portcullis import-mcp-remote`: invalid configurations, and tokens of an
+//! unknown issuer.
 
 use std::{
     fs,
@@ -70,8 +71,8 @@ async fn hostile_configurations_are_rejected() {
     );
 }
 
-/// I9, H3: a token is not imported if its file does not identify the issuer, another program could have written it, or
-/// its client belongs to another issuer.
+/// I9, H3: a token is not imported if its file does not identify the issuer, another program could
+/// have written it, or its client belongs to another issuer.
 #[tokio::test]
 async fn tokens_of_an_unknown_issuer_are_not_imported() {
     // The MD5 of the URL.

@@ -34,8 +34,8 @@ fn comparable(response: &HttpResponse) -> (u16, Vec<(String, String)>, String) {
     (response.status, headers, response.text())
 }
 
-/// E7: another subject, client or issuer gets the same response as for an unknown identifier, and does not affect the
-/// session.
+/// E7: another subject, client or issuer gets the same response as for an unknown identifier, and
+/// does not affect the session.
 #[tokio::test]
 async fn the_same_response_as_for_an_unknown_session() {
     let other = TestIssuer::new(OTHER)

@@ -1,11 +1,13 @@
-//! Line ends, literal and encoded, in every value that could become a header of a request or response.
+//! Line ends, literal and encoded, in every value that could become a header of a request or
+//! response.
 
 use portcullis_scenarios::{
     Deployment, INITIALIZE, RawUpstream, Request, call_message, modern_call_message, send_bytes,
 };
 use serde_json::json;
 
-/// B4, F4: control bytes in a head are rejected before any other check, and no injected header is in the response.
+/// B4, F4: control bytes in a head are rejected before any other check, and no injected header is
+/// in the response.
 #[tokio::test]
 async fn control_bytes_in_the_head() {
     let deployment = Deployment::start().await;
@@ -102,7 +104,8 @@ async fn encoded_line_ends() {
     }
 }
 
-/// L2: claims are encoded in upstream headers: no line end, no byte outside visible ASCII, no bare percent sign.
+/// L2: claims are encoded in upstream headers: no line end, no byte outside visible ASCII, no bare
+/// percent sign.
 #[tokio::test]
 async fn claims_upstream() {
     let headers = "identity_headers = { X-User = \"sub\", X-Client = \"client_id\", X-Email = \"email\", X-Groups = \"/realm/groups\", X-Scopes = \"scope\" }";

@@ -1,4 +1,5 @@
-//! Authorization servers whose metadata and registrations contain URLs that the client must not use.
+//! Authorization servers whose metadata and registrations contain URLs that the client must not
+//! use.
 
 use std::time::{Duration, Instant};
 
@@ -151,7 +152,8 @@ async fn doctor_reports_it() {
     );
 }
 
-/// G9: metadata with more than 1,000 scopes or 32 authorization servers is rejected, and the error names the limit.
+/// G9: metadata with more than 1,000 scopes or 32 authorization servers is rejected, and the error
+/// names the limit.
 #[tokio::test]
 async fn crowded_metadata_is_rejected() {
     let scopes: Vec<String> = (0..20_000).map(|number| format!("s{number}")).collect();
@@ -205,7 +207,8 @@ fn challenge(scopes: &str) -> PeerResponse {
 /// The time within which a command with crowded responses must end.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// G9: tens of thousands of scopes in a challenge, a registration and a token response do not stop the client: they count as none.
+/// G9: tens of thousands of scopes in a challenge, a registration and a token response do not stop
+/// the client: they count as none.
 #[tokio::test]
 async fn crowded_responses_take_no_time() {
     // As many as the limits of a challenge and of a response permit.

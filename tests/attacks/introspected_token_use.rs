@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use portcullis_scenarios::{Deployment, Upstream, modern_request};
 use serde_json::{Value, json};
 
-/// C4, D2: introspection reports refresh tokens and ID tokens as active. Such a response rejects an opaque token and a signed one.
-/// E7, K2: an empty subject or client is none.
+/// C4, D2: introspection reports refresh tokens and ID tokens as active. Such a response rejects an
+/// opaque token and a signed one. E7, K2: an empty subject or client is none.
 #[tokio::test]
 async fn introspected_tokens_of_another_use() {
     let response = Arc::new(Mutex::new(Value::Null));

@@ -1,5 +1,5 @@
-//! Upstreams that announce a body which the response cannot have and send it after the next request. Another user must
-//! not receive it as a response.
+//! Upstreams that announce a body which the response cannot have and send it after the next
+//! request. Another user must not receive it as a response.
 
 use portcullis_scenarios::{
     Connection, Deployment, RawRequest, RawUpstream, Request, modern_request,
@@ -9,7 +9,8 @@ use serde_json::json;
 const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
 const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"good\"}";
 
-/// Sends `first` as the response to the first request of a connection, and late bytes after the next request.
+/// Sends `first` as the response to the first request of a connection, and late bytes after the
+/// next request.
 async fn upstream(first: &'static str) -> RawUpstream {
     RawUpstream::scripted(move |request: &RawRequest| {
         let response = match request.earlier {
@@ -33,8 +34,8 @@ fn request(token: &str) -> Request {
     modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(token)
 }
 
-/// L10: a connection is not reused after a response that announces a body without having one, or whose length is not
-/// one plain number. The next request of another user gets its own response.
+/// L10: a connection is not reused after a response that announces a body without having one, or
+/// whose length is not one plain number. The next request of another user gets its own response.
 #[tokio::test]
 async fn late_bytes_reach_no_other_client() {
     for (first, status) in [
@@ -82,7 +83,8 @@ async fn late_bytes_reach_no_other_client() {
     }
 }
 
-/// After a response with one plain length, the connection is reused: its late bytes are the response to the next request.
+/// After a response with one plain length, the connection is reused: its late bytes are the
+/// response to the next request.
 #[tokio::test]
 async fn other_connections_are_reused() {
     let upstream = upstream("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;

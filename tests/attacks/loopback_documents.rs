@@ -1,4 +1,5 @@
-//! A web page that uses the development authorization server to send requests to the servers of this machine.
+//! A web page that uses the development authorization server to send requests to the servers of
+//! this machine.
 
 use std::process::Stdio;
 
@@ -14,8 +15,8 @@ use tokio::{
 };
 use url::Url;
 
-/// K1: a client document at a loopback URL is fetched for a navigation and for programs, and not for the scripts, images and
-/// frames of a page.
+/// K1: a client document at a loopback URL is fetched for a navigation and for programs, and not
+/// for the scripts, images and frames of a page.
 #[tokio::test]
 async fn a_page_cannot_cause_loopback_requests() {
     let documents = Peer::start(|request| {
@@ -76,7 +77,8 @@ async fn a_page_cannot_cause_loopback_requests() {
         assert_eq!(open(modes).await, 400, "{modes:?}");
         assert!(documents.requests("/client.json").is_empty(), "{modes:?}");
     }
-    // Without a scope or a resource, the answer can be an error for the client. The client is known in any case.
+    // Without a scope or a resource, the answer can be an error for the client. The client is known
+    // in any case.
     assert_ne!(open(&["navigate"]).await, 400);
     assert_ne!(open(&[]).await, 400);
     assert_eq!(documents.requests("/client.json").len(), 1);

@@ -1,4 +1,5 @@
-//! Attacks, one per file. The tests check the response, the log, and that no request reached the upstream.
+//! Attacks, one per file. The tests check the response, the log, and that no request reached the
+//! upstream.
 #![allow(
     clippy::unwrap_used,
     reason = "a scenario fails where something is missing"

@@ -1,4 +1,5 @@
-//! Addresses in the metadata of an issuer, which its operator need not share with the operator of the server.
+//! Addresses in the metadata of an issuer, which its operator need not share with the operator of
+//! the server.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -8,8 +9,8 @@ use serde_json::json;
 
 const ISSUER: &str = "https://auth.corp.test";
 
-/// Starts a server whose issuer is public, with metadata that names addresses of this internal service. Reaches the issuer through a
-/// proxy.
+/// Starts a server whose issuer is public, with metadata that names addresses of this internal
+/// service. Reaches the issuer through a proxy.
 async fn start(internal: SocketAddr, issuer_settings: &str) -> (Portcullis, ConnectProxy) {
     let issuer = Peer::start_as(ISSUER, move |request| {
         request.is_for_server_metadata().then(|| {
@@ -46,7 +47,8 @@ async fn internal() -> (Peer, Arc<Mutex<Vec<String>>>) {
     (peer, paths)
 }
 
-/// G6: the metadata of a public issuer does not make the server send requests to its own machine or network.
+/// G6: the metadata of a public issuer does not make the server send requests to its own machine or
+/// network.
 #[tokio::test]
 async fn of_a_public_issuer_are_public() {
     let introspection = "validate = \"introspection\"\nclient_id = \"gateway\"";

@@ -75,7 +75,8 @@ async fn other_names_are_allowed() {
     }
 }
 
-/// F12: a rule for a name applies to every member that can have the name, even together with other names.
+/// F12: a rule for a name applies to every member that can have the name, even together with other
+/// names.
 #[tokio::test]
 async fn in_any_listed_member() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -175,7 +176,8 @@ async fn among_too_many_names() {
         .await;
 }
 
-/// F12: a method or name of more than 8,192 bytes is rejected with the request's id, in every member and without rules.
+/// F12: a method or name of more than 8,192 bytes is rejected with the request's id, in every
+/// member and without rules.
 #[tokio::test]
 async fn with_long_names() {
     const MAX_BYTES: usize = 8192;

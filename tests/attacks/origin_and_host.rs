@@ -42,7 +42,8 @@ fn targets() -> [(&'static str, &'static str); 6] {
     ]
 }
 
-/// F3: with a loopback base URL, only loopback hosts are accepted, on every path and for every method.
+/// F3: with a loopback base URL, only loopback hosts are accepted, on every path and for every
+/// method.
 #[tokio::test]
 async fn hosts() {
     let deployment = Deployment::start().await;

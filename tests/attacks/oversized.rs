@@ -14,7 +14,8 @@ const TOKEN_LIMIT: usize = 16 * 1024;
 fn token_of(deployment: &Deployment, length: usize) -> String {
     let bare = deployment.token();
     let signature = bare.sign().len() - bare.unsigned("RS256").len();
-    // Three more characters in the payload make the token four characters longer. The header makes up the difference.
+    // Three more characters in the payload make the token four characters longer. The header makes
+    // up the difference.
     for header in 0..4 {
         let token = |payload: usize| {
             bare.clone()
@@ -69,7 +70,8 @@ async fn tokens_around_the_limit() {
     );
 }
 
-/// J1, L9: an access line has a bounded part of a long method and path, so that long requests do not displace the lines of others.
+/// J1, L9: an access line has a bounded part of a long method and path, so that long requests do
+/// not displace the lines of others.
 #[tokio::test]
 async fn access_lines_of_long_requests() {
     let deployment = Deployment::start().await;
@@ -201,7 +203,8 @@ async fn a_configured_number_of_fields() {
     assert_eq!(http2.send(many(18), INITIALIZE).await.unwrap().status, 431);
 }
 
-/// F4: a body above the limit gets 413, with or without Content-Length, before any other check of the message.
+/// F4: a body above the limit gets 413, with or without Content-Length, before any other check of
+/// the message.
 #[tokio::test]
 async fn bodies_around_the_limit() {
     let deployment = Deployment::builder()
@@ -305,7 +308,8 @@ async fn the_default_limit() {
     assert_eq!(deployment.send(post((4 << 20) + 1)).await.status, 413);
 }
 
-/// F4: all bodies share one budget. While it is exhausted, larger bodies get 503 with `Retry-After`.
+/// F4: all bodies share one budget. While it is exhausted, larger bodies get 503 with
+/// `Retry-After`.
 #[tokio::test]
 async fn the_shared_budget() {
     let administration = Administration::default();

@@ -2,8 +2,8 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, send_bytes};
 
-/// F1: the path is compared byte for byte. Any other path gets 404 and does not reach the upstream, even with a valid
-/// token.
+/// F1: the path is compared byte for byte. Any other path gets 404 and does not reach the upstream,
+/// even with a valid token.
 #[tokio::test]
 async fn paths_that_are_not_the_endpoint() {
     let deployment = Deployment::start().await;

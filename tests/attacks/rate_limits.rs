@@ -28,7 +28,8 @@ fn assert_limited(response: &HttpResponse) {
     assert!(response.header("x-request-id").is_some(), "{response:?}");
 }
 
-/// J5: an address is limited regardless of the headers that it sends, with and without a token. Metadata requests are not limited.
+/// J5: an address is limited regardless of the headers that it sends, with and without a token.
+/// Metadata requests are not limited.
 #[tokio::test]
 async fn forged_addresses_are_ignored() {
     let deployment = Deployment::builder()
@@ -68,7 +69,8 @@ async fn forged_addresses_are_ignored() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// J5: behind a trusted proxy each client is counted separately, and addresses before its own are ignored.
+/// J5: behind a trusted proxy each client is counted separately, and addresses before its own are
+/// ignored.
 #[tokio::test]
 async fn clients_of_a_trusted_proxy_are_counted_separately() {
     let top = "trusted_proxies = [\"127.0.0.0/8\", \"10.0.0.0/8\"]";
@@ -91,7 +93,8 @@ async fn clients_of_a_trusted_proxy_are_counted_separately() {
     }
 }
 
-/// J5: the limit of a principal applies to all of its tokens together, and other principals have their own limits.
+/// J5: the limit of a principal applies to all of its tokens together, and other principals have
+/// their own limits.
 #[tokio::test]
 async fn all_tokens_of_a_principal_share_a_limit() {
     let deployment = Deployment::builder()
@@ -136,7 +139,8 @@ async fn all_tokens_of_a_principal_share_a_limit() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// J5: calls of a rule's tools are limited in every spelling of the tool's name, with a JSON-RPC error.
+/// J5: calls of a rule's tools are limited in every spelling of the tool's name, with a JSON-RPC
+/// error.
 #[tokio::test]
 async fn calls_of_a_tool_are_limited() {
     let rule = format!(

@@ -1,4 +1,5 @@
-//! Servers that repeat what the client sent, in every encoding, in every response that becomes an error.
+//! Servers that repeat what the client sent, in every encoding, in every response that becomes an
+//! error.
 
 use base64::{
     Engine as _,
@@ -141,7 +142,8 @@ async fn the_token_is_not_repeated() {
     }
 }
 
-/// J2: the beginning of a long message before the result has no part of the token, where it is cut within it.
+/// J2: the beginning of a long message before the result has no part of the token, where it is cut
+/// within it.
 #[tokio::test]
 async fn a_shortened_message_has_no_part_of_the_token() {
     let peer = Peer::start(|request| {

@@ -222,8 +222,8 @@ async fn of_an_invalid_scheme() {
     }
 }
 
-/// F12: a rule for a URI applies to it with a port, a final dot of the host, parameters of segments, and the other form of an
-/// internationalized host, in every combination.
+/// F12: a rule for a URI applies to it with a port, a final dot of the host, parameters of
+/// segments, and the other form of an internationalized host, in every combination.
 #[tokio::test]
 async fn with_parts_that_do_not_select() {
     let rule = |name: &str| {

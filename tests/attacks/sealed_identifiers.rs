@@ -39,8 +39,8 @@ fn changed_at(identifier: &str, position: usize) -> String {
     )
 }
 
-/// E1, E12: a modified identifier is unknown, even for the session's owner, in the process that opened the session and in
-/// another replica. The session continues.
+/// E1, E12: a modified identifier is unknown, even for the session's owner, in the process that
+/// opened the session and in another replica. The session continues.
 #[tokio::test]
 async fn modified() {
     let keys = Scratch::file("session-keys", KEYS[0]);

@@ -1,4 +1,5 @@
-//! Clients that send a large body before they read the response. They must receive the challenge and not a reset.
+//! Clients that send a large body before they read the response. They must receive the challenge
+//! and not a reset.
 
 use std::process::Stdio;
 

@@ -27,7 +27,8 @@ async fn a_chosen_identifier() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// E3: the client never gets the upstream's identifier. Each session has a new one, which is long enough for 128 random bits.
+/// E3: the client never gets the upstream's identifier. Each session has a new one, which is long
+/// enough for 128 random bits.
 #[tokio::test]
 async fn identifiers_are_generated_by_the_gateway() {
     let deployment = Deployment::start().await;
@@ -61,7 +62,8 @@ async fn identifiers_are_generated_by_the_gateway() {
     response.assert_no_session();
 }
 
-/// E1: only visible ASCII of at most 512 bytes is looked up. An identifier with one changed bit is unknown.
+/// E1: only visible ASCII of at most 512 bytes is looked up. An identifier with one changed bit is
+/// unknown.
 #[tokio::test]
 async fn modified_identifiers() {
     let deployment = Deployment::start().await;
@@ -132,7 +134,8 @@ async fn modified_identifiers() {
     assert_eq!(response.status, 200, "{response:?}");
 }
 
-/// E2: no session is opened if the upstream rejects `initialize` or fails, even if it names an identifier.
+/// E2: no session is opened if the upstream rejects `initialize` or fails, even if it names an
+/// identifier.
 #[tokio::test]
 async fn no_session_without_success() {
     for status in [400, 403, 404, 500] {

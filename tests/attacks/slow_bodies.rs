@@ -1,5 +1,5 @@
-//! Messages that arrive long after their token was verified. What was decided at the head must still hold when the message is
-//! complete.
+//! Messages that arrive long after their token was verified. What was decided at the head must
+//! still hold when the message is complete.
 
 use std::{
     net::SocketAddr,
@@ -172,7 +172,8 @@ fn introspecting_table(issuer: &Upstream, cache: &str) -> String {
     )
 }
 
-/// N3: a token that is revoked while the body arrives is introspected again, once its cached response is stale.
+/// N3: a token that is revoked while the body arrives is introspected again, once its cached
+/// response is stale.
 #[tokio::test]
 async fn a_token_is_revoked_within_a_body() {
     let (issuer, is_active) = introspecting().await;
@@ -197,7 +198,8 @@ async fn a_token_is_revoked_within_a_body() {
     assert_eq!(deployment.upstream.count(), 1);
 }
 
-/// N3, C11: a token that is dropped while the body arrives is introspected again, for however long its response would be cached.
+/// N3, C11: a token that is dropped while the body arrives is introspected again, for however long
+/// its response would be cached.
 #[tokio::test]
 async fn tokens_are_dropped_within_a_body() {
     let (issuer, is_active) = introspecting().await;
@@ -231,8 +233,8 @@ async fn tokens_are_dropped_within_a_body() {
     assert_eq!(deployment.upstream.count(), 0);
 }
 
-/// N3: a reload while the body arrives lets the new rules decide: they reject the message, do not know its resource, or
-/// admit it.
+/// N3: a reload while the body arrives lets the new rules decide: they reject the message, do not
+/// know its resource, or admit it.
 #[tokio::test]
 async fn the_configuration_is_replaced_within_a_body() {
     let server = ReloadableServer::start(Upstream::start().await, "").await;
@@ -273,7 +275,8 @@ async fn the_configuration_is_replaced_within_a_body() {
     }
 }
 
-/// N3, L9: a message that the new configuration decides about counts once for the limit of its principal.
+/// N3, L9: a message that the new configuration decides about counts once for the limit of its
+/// principal.
 #[tokio::test]
 async fn a_replaced_configuration_counts_a_message_once() {
     let limits = "[limits]\nin_flight_per_principal = 1";

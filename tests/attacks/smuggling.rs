@@ -1,9 +1,10 @@
-//! Request smuggling: requests whose end two parsers could find in different places (RFC 9112 sections 6.3 and 11.2).
+//! Request smuggling: requests whose end two parsers could find in different places (RFC 9112
+//! sections 6.3 and 11.2).
 
 use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, send_bytes};
 
-/// F4: malformed or contradictory framing is rejected and the connection is closed, so no following bytes are read as a
-/// request.
+/// F4: malformed or contradictory framing is rejected and the connection is closed, so no following
+/// bytes are read as a request.
 #[tokio::test]
 async fn malformed_framing() {
     let deployment = Deployment::start().await;
@@ -116,8 +117,9 @@ async fn chunked_on_http_1_0() {
     assert!(deployment.upstream.recorded().is_empty());
 }
 
-/// F4: a request with both a length and the chunked coding is rejected, or only the coding is used. The upstream gets
-/// one request with one length, and following bytes are checked as a separate request.
+/// F4: a request with both a length and the chunked coding is rejected, or only the coding is used.
+/// The upstream gets one request with one length, and following bytes are checked as a separate
+/// request.
 #[tokio::test]
 async fn a_length_and_the_chunked_coding() {
     let deployment = Deployment::start().await;
@@ -203,8 +205,8 @@ async fn pipelined_requests() {
     );
 }
 
-/// L1: hop-by-hop headers and those that `Connection` names are not forwarded, and cannot remove the gateway's own
-/// headers.
+/// L1: hop-by-hop headers and those that `Connection` names are not forwarded, and cannot remove
+/// the gateway's own headers.
 #[tokio::test]
 async fn hop_by_hop_headers() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,5 @@
-//! Client headers that assert an address, an identity or a certificate, which only a trusted proxy can assert.
+//! Client headers that assert an address, an identity or a certificate, which only a trusted proxy
+//! can assert.
 
 use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request};
 
@@ -109,7 +110,8 @@ async fn protocol_and_trace_headers_are_forwarded() {
     }
 }
 
-/// L8: `identity_headers` sets such a header from the token, and `forward_headers` forwards the client's.
+/// L8: `identity_headers` sets such a header from the token, and `forward_headers` forwards the
+/// client's.
 #[tokio::test]
 async fn configured_headers() {
     let settings = "identity_headers = { X-User = \"sub\", X-Forwarded-User = \"sub\" }\n\
@@ -134,8 +136,8 @@ async fn configured_headers() {
     }
 }
 
-/// L8, J5: behind a trusted proxy the upstream gets the address of the proxy's client, and none that the client
-/// asserts.
+/// L8, J5: behind a trusted proxy the upstream gets the address of the proxy's client, and none
+/// that the client asserts.
 #[tokio::test]
 async fn the_address_behind_a_trusted_proxy() {
     let deployment = Deployment::builder()

@@ -18,14 +18,16 @@ use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
 
-/// A host that several parties share, and the store of a user. The party at [`EVIL`] claims the whole host as its resource.
+/// A host that several parties share, and the store of a user. The party at [`EVIL`] claims the
+/// whole host as its resource.
 struct SharedHost {
     peer: Peer,
     store: Scratch,
 }
 
 impl SharedHost {
-    /// Starts a peer that numbers its tokens. The metadata of [`EVIL`] names the whole origin as the resource.
+    /// Starts a peer that numbers its tokens. The metadata of [`EVIL`] names the whole origin as
+    /// the resource.
     async fn start() -> Self {
         let issued = Arc::new(AtomicU32::new(0));
         let peer = Peer::start(move |request| {
@@ -58,7 +60,8 @@ impl SharedHost {
         Portcullis::run(&arguments.concat()).await
     }
 
-    /// Returns the token that `portcullis token` prints, or `None` if it reports that no stored one can be used.
+    /// Returns the token that `portcullis token` prints, or `None` if it reports that no stored one
+    /// can be used.
     async fn token(&self, path: &str) -> Option<String> {
         let finished = self.run("token", path, &[]).await;
         if finished.code == Some(0) {
@@ -81,8 +84,8 @@ impl SharedHost {
     }
 }
 
-/// H4: no command sends the token of the host's own resource to another path that claims this resource. That path gets a
-/// token of its own only if the user accepts the broader resource.
+/// H4: no command sends the token of the host's own resource to another path that claims this
+/// resource. That path gets a token of its own only if the user accepts the broader resource.
 #[tokio::test]
 async fn another_path_gets_no_stored_token() {
     let host = SharedHost::start().await;
@@ -138,8 +141,8 @@ async fn another_path_gets_no_stored_token() {
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
 
-/// H4: after the user accepts the broader resource, the path has its own token. The two are used and deleted
-/// separately.
+/// H4: after the user accepts the broader resource, the path has its own token. The two are used
+/// and deleted separately.
 #[tokio::test]
 async fn an_accepted_path_has_its_own_token() {
     let host = SharedHost::start().await;
@@ -168,7 +171,8 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
 
-/// H4: a token that was stored without its start URL, as in previous versions, is used only for its resource's own URL.
+/// H4: a token that was stored without its start URL, as in previous versions, is used only for its
+/// resource's own URL.
 #[tokio::test]
 async fn a_token_of_the_previous_format_is_safe() {
     let host = SharedHost::start().await;
@@ -263,8 +267,8 @@ async fn the_query_of_a_resource_is_not_printed() {
     }
 }
 
-/// I7: a store that other users can read or write is used by no command, and not changed. The error has the fix, after
-/// which it is used.
+/// I7: a store that other users can read or write is used by no command, and not changed. The error
+/// has the fix, after which it is used.
 #[tokio::test]
 async fn a_store_of_others_is_refused() {
     const OTHER: u32 = 65_534;
@@ -356,7 +360,8 @@ async fn invalid_parameters_are_not_printed() {
     }
 }
 
-/// I9: the token is not sent to a message URL that servers or their proxies resolve to another folder, however it is encoded.
+/// I9: the token is not sent to a message URL that servers or their proxies resolve to another
+/// folder, however it is encoded.
 #[tokio::test]
 async fn a_message_url_of_another_folder_is_refused() {
     for (path, is_accepted) in [

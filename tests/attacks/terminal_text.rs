@@ -1,4 +1,5 @@
-//! Deceptive text from clients in logs: control sequences, separators, direction marks and invisible characters.
+//! Deceptive text from clients in logs: control sequences, separators, direction marks and
+//! invisible characters.
 
 use portcullis_metadata::EscapedText;
 use portcullis_scenarios::{
@@ -11,8 +12,8 @@ const DECEPTIVE: &str = "a\u{1b}[2J\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}
 /// The part that is allowed in a path over HTTP/2.
 const IN_A_PATH: &str = "/a\u{85}\u{9b}31m\u{2028}\u{202e}\u{200b}\u{3164}z";
 
-/// Sends deceptive text in every part that a client can choose. Returns the responses to the request for the path and to
-/// the call.
+/// Sends deceptive text in every part that a client can choose. Returns the responses to the
+/// request for the path and to the call.
 async fn send_deceptive_text(deployment: &Deployment) -> [HttpResponse; 2] {
     let token = deployment
         .token()

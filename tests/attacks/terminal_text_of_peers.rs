@@ -113,7 +113,8 @@ async fn the_output_of_login_is_escaped() {
     );
 }
 
-/// J8: a result is printed as JSON with the same value, one member per line. The notifications on standard error are escaped, too.
+/// J8: a result is printed as JSON with the same value, one member per line. The notifications on
+/// standard error are escaped, too.
 #[tokio::test]
 async fn a_result_keeps_its_value_and_is_escaped() {
     let result = json!({ "content": [{ "type": "text", "text": TEXT }], TEXT: 1 });
@@ -206,7 +207,8 @@ async fn the_output_of_connect_is_escaped() {
     );
 }
 
-/// J8: long scopes of a server cannot scroll a question out of the terminal: the sign-in is refused without a question.
+/// J8: long scopes of a server cannot scroll a question out of the terminal: the sign-in is refused
+/// without a question.
 #[tokio::test]
 async fn long_scopes_are_not_asked_about() {
     let scopes: Vec<String> = (0..1_000)

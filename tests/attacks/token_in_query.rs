@@ -13,7 +13,8 @@ const SPELLINGS: &[&str] = &[
     "%20access_token",
 ];
 
-/// F9: a token in the query is never used. Without a valid bearer token, the response is 401 with `invalid_request`.
+/// F9: a token in the query is never used. Without a valid bearer token, the response is 401 with
+/// `invalid_request`.
 #[tokio::test]
 async fn without_a_valid_bearer() {
     let deployment = Deployment::start().await;

@@ -1,5 +1,6 @@
-//! One token for each class of attack on tokens. The variants of a class are tested where it is rejected: in `jose`
-//! (signatures, headers, keys), `metadata` (claims) and `verifier` (issuer, type, audience, times).
+//! One token for each class of attack on tokens. The variants of a class are tested where it is
+//! rejected: in `jose` (signatures, headers, keys), `metadata` (claims) and `verifier` (issuer,
+//! type, audience, times).
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,8 @@ const OF_OTHER_SCENARIOS: [&str; 5] = [
     "verifier.busy",
 ];
 
-/// C1, C2, C3, C4, C5, C6, C7, C9, C13: the running server rejects each class of hostile tokens with 401 and logs why.
+/// C1, C2, C3, C4, C5, C6, C7, C9, C13: the running server rejects each class of hostile tokens
+/// with 401 and logs why.
 #[tokio::test]
 async fn each_class_is_rejected() {
     let other = TestIssuer::new(OTHER)
@@ -272,7 +274,8 @@ fn address(deployment: &Deployment) -> String {
     format!("http://{}/mcp", deployment.portcullis.address())
 }
 
-/// Rejects tokens that only a setting of the issuer forbids, and accepts those that one allows. Returns the codes.
+/// Rejects tokens that only a setting of the issuer forbids, and accepts those that one allows.
+/// Returns the codes.
 async fn each_setting_of_the_issuer() -> Vec<&'static str> {
     let settings = "leeway = \"0s\"\nmax_lifetime = \"10m\"\nrequire_at_jwt = true\nalgorithms = [\"RS256\", \"RS512\"]\n\
                     audiences = [\"https://mcp.example.com/mcp\"]";

@@ -5,7 +5,8 @@ use serde_json::json;
 
 const PATH: &str = "/mcp";
 
-/// Starts a server that requires `scope`, with these changes to its authorization server's metadata.
+/// Starts a server that requires `scope`, with these changes to its authorization server's
+/// metadata.
 async fn server(scope: &'static str, changes: serde_json::Value) -> Peer {
     Peer::start(move |request| {
         if request.is_for_resource_metadata(PATH) {
@@ -37,8 +38,8 @@ async fn login(peer: &Peer, store: &Scratch, more: &[&str]) -> Finished {
     .await
 }
 
-/// I1: a sign-in at the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, is rejected. No client is
-/// registered, and no browser opens.
+/// I1: a sign-in at the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, is
+/// rejected. No client is registered, and no browser opens.
 #[tokio::test]
 async fn scopes_of_other_apis() {
     let entra = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize";
@@ -64,8 +65,8 @@ async fn scopes_of_other_apis() {
     }
 }
 
-/// I1: with `--no-resource`, scopes of known other APIs are rejected at every server, and any other sign-in needs
-/// confirmation.
+/// I1: with `--no-resource`, scopes of known other APIs are rejected at every server, and any other
+/// sign-in needs confirmation.
 #[tokio::test]
 async fn a_sign_in_without_resource() {
     let store = Scratch::path_for("store");

@@ -24,7 +24,8 @@ const CHALLENGES: &[(&str, &str)] = &[
     ("content-type", "application/json"),
 ];
 
-/// L1: an upstream's 401 and 407 become 502 without their challenge and text; its 403 is forwarded, without the challenge.
+/// L1: an upstream's 401 and 407 become 502 without their challenge and text; its 403 is forwarded,
+/// without the challenge.
 #[tokio::test]
 async fn rejections_of_the_upstream() {
     for (upstream_status, status, code) in [
@@ -61,7 +62,8 @@ async fn rejections_of_the_upstream() {
     }
 }
 
-/// L1, F2: an upstream cannot set cookies, a request id or CORS headers, or a session if there is none.
+/// L1, F2: an upstream cannot set cookies, a request id or CORS headers, or a session if there is
+/// none.
 #[tokio::test]
 async fn headers_of_the_upstream() {
     let deployment = deployment_with_response(

@@ -1,9 +1,10 @@
-//! Disclosure of the upstream's address, and client parameters that conflict with the configured address.
+//! Disclosure of the upstream's address, and client parameters that conflict with the configured
+//! address.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, Upstream};
 
-/// L10: a redirect of the upstream becomes 502. Only the log has the target, without secrets, as the address to
-/// configure.
+/// L10: a redirect of the upstream becomes 502. Only the log has the target, without secrets, as
+/// the address to configure.
 #[tokio::test]
 async fn redirects() {
     for (status, location, logged) in [
@@ -78,7 +79,8 @@ async fn addresses_in_headers() {
     );
 }
 
-/// L1: a parameter that is fixed in `upstream` cannot be set by a client, in the notation of any common server.
+/// L1: a parameter that is fixed in `upstream` cannot be set by a client, in the notation of any
+/// common server.
 #[tokio::test]
 async fn fixed_parameters() {
     let upstream = Upstream::start().await;

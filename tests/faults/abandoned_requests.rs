@@ -1,4 +1,5 @@
-//! Requests whose clients disconnect. Where they continue at the upstream, they still count for the limits of their principal.
+//! Requests whose clients disconnect. Where they continue at the upstream, they still count for the
+//! limits of their principal.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use tokio::{
     time::{Duration, sleep, timeout},
 };
 
-/// An upstream that accepts connections, reads, and never responds to what the test sends while it is silent.
+/// An upstream that accepts connections, reads, and never responds to what the test sends while it
+/// is silent.
 struct SilentUpstream {
     setting: String,
     open: watch::Receiver<usize>,
@@ -55,8 +57,8 @@ impl SilentUpstream {
     }
 }
 
-/// L4, L9: requests that continue without their clients count as requests in progress, with and without sessions, and also
-/// those that open a session.
+/// L4, L9: requests that continue without their clients count as requests in progress, with and
+/// without sessions, and also those that open a session.
 #[tokio::test]
 async fn continued_requests_count() {
     let call = call_message(1, "tools/call", &json!({ "name": "slow" }));
@@ -98,8 +100,9 @@ async fn continued_requests_count() {
     }
 }
 
-/// L4, L9: a request whose client disconnects within the response counts as one in progress, too, until the upstream has completed it,
-/// also if the response is an event stream, which counted as a stream before.
+/// L4, L9: a request whose client disconnects within the response counts as one in progress, too,
+/// until the upstream has completed it, also if the response is an event stream, which counted as a
+/// stream before.
 #[tokio::test]
 async fn abandoned_responses_count() {
     const MAX: usize = 3;

@@ -1,4 +1,5 @@
-//! Audit sinks that are slow, full, missing or rotated: requests never wait for them, and losses are reported.
+//! Audit sinks that are slow, full, missing or rotated: requests never wait for them, and losses
+//! are reported.
 
 use std::{
     fs::{self, File},
@@ -31,8 +32,8 @@ fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// J4: a full named pipe without a reader delays no request. Records that do not fit in the queue are counted in the trail
-/// at their place and at the end, and in the log.
+/// J4: a full named pipe without a reader delays no request. Records that do not fit in the queue
+/// are counted in the trail at their place and at the end, and in the log.
 #[tokio::test]
 async fn a_pipe_without_a_reader() {
     const REQUESTS: usize = 400;
@@ -105,8 +106,8 @@ async fn a_pipe_without_a_reader() {
     assert!(line.contains(&format!("\"audit.lost\":{lost}")), "{line}");
 }
 
-/// J4: a full disk delays no request. The log reports unwritten records, and the shutdown waits no longer than its
-/// timeout.
+/// J4: a full disk delays no request. The log reports unwritten records, and the shutdown waits no
+/// longer than its timeout.
 #[tokio::test]
 async fn a_full_disk() {
     let deployment = deployment("/dev/full").await;
@@ -132,8 +133,8 @@ async fn a_full_disk() {
     assert_eq!(line["audit.unwritten"], 11, "{line}");
 }
 
-/// J4: a file with mode 0600 is reopened at SIGHUP, without a lost or split record, and continues after a
-/// restart.
+/// J4: a file with mode 0600 is reopened at SIGHUP, without a lost or split record, and continues
+/// after a restart.
 #[tokio::test]
 async fn rotation() {
     let file = Scratch::path_for("audit.jsonl");

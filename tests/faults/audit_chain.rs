@@ -1,4 +1,5 @@
-//! The chain of audit records under crashes, rotation and manipulation, and `portcullis audit verify`.
+//! The chain of audit records under crashes, rotation and manipulation, and
+//! `portcullis audit verify`.
 
 use std::{fs, path::Path};
 
@@ -84,7 +85,8 @@ async fn decided(file: &str) {
     audit_records(file, |record| record["event"] == "decision").await;
 }
 
-/// J4: the chain continues after a crash within a record, a restart, a rotation by another program and a reload.
+/// J4: the chain continues after a crash within a record, a restart, a rotation by another program
+/// and a reload.
 #[tokio::test]
 async fn continues() {
     let trail = Trail::new();
@@ -136,7 +138,8 @@ async fn continues() {
     );
 }
 
-/// J4: without the key, no record can be changed, inserted, removed or moved, and no file or end removed, unnoticed.
+/// J4: without the key, no record can be changed, inserted, removed or moved, and no file or end
+/// removed, unnoticed.
 #[tokio::test]
 async fn shows_manipulation() {
     let trail = Trail::new();
@@ -203,7 +206,8 @@ async fn shows_manipulation() {
     );
 }
 
-/// J4: the file is rotated by size, the names sort by time, and only as many are kept as configured.
+/// J4: the file is rotated by size, the names sort by time, and only as many are kept as
+/// configured.
 #[tokio::test]
 async fn rotates_by_size() {
     let trail = Trail::new();
@@ -237,8 +241,8 @@ async fn rotates_by_size() {
     assert_eq!(report["break"]["code"], "missing", "{report}");
 }
 
-/// J4: without `audit.key`, the key is generated in the state directory, where `audit verify` finds it. Without a state
-/// directory, the log says that records are not chained.
+/// J4: without `audit.key`, the key is generated in the state directory, where `audit verify` finds
+/// it. Without a state directory, the log says that records are not chained.
 #[tokio::test]
 async fn the_key_is_generated() {
     let state = Scratch::path_for("state");

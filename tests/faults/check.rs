@@ -56,7 +56,8 @@ async fn as_text() {
     );
 }
 
-/// `--json` lists the values with their origin, including the environment. The variables of client commands are no settings.
+/// `--json` lists the values with their origin, including the environment. The variables of client
+/// commands are no settings.
 #[tokio::test]
 async fn as_json() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
@@ -113,7 +114,8 @@ async fn as_json() {
     );
 }
 
-/// J6: session keys that every user of the machine can read cause a warning of `check` and `serve` with the key and the fix.
+/// J6: session keys that every user of the machine can read cause a warning of `check` and `serve`
+/// with the key and the fix.
 #[tokio::test]
 async fn readable_session_keys_cause_a_warning() {
     let keys = Scratch::file("session-keys", "a-session-key-0123456789abcdef0123456789");
@@ -198,8 +200,9 @@ const WARNINGS: [(&str, &str); 6] = [
     ),
 ];
 
-/// B9, F7: rules that protect nothing, scopes that clients do not request, and an issuer on loopback with a public base
-/// URL each cause a warning of `check` and `serve` with the key and the fix.
+/// B9, F7: rules that protect nothing, scopes that clients do not request, and an issuer on
+/// loopback with a public base URL each cause a warning of `check` and `serve` with the key and the
+/// fix.
 #[tokio::test]
 async fn mistakes_cause_warnings() {
     let file = Scratch::file("portcullis.toml", MISTAKES);

@@ -1,4 +1,5 @@
-//! Shortage of file descriptors: idle connections and hanging requests must not block other clients.
+//! Shortage of file descriptors: idle connections and hanging requests must not block other
+//! clients.
 
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, ReloadableServer, Request, Upstream,
@@ -46,8 +47,9 @@ async fn idle_connections_under_a_soft_limit() {
     drop(connections);
 }
 
-/// L9: with a hard limit that is too low, the connection limits are lowered, with a warning that names the numbers and
-/// the fix. Idle connections are then closed for new ones, and streams are not.
+/// L9: with a hard limit that is too low, the connection limits are lowered, with a warning that
+/// names the numbers and the fix. Idle connections are then closed for new ones, and streams are
+/// not.
 #[tokio::test]
 async fn idle_connections_under_a_hard_limit() {
     let (events, body) = ChannelBody::new();
@@ -108,8 +110,8 @@ async fn idle_connections_under_a_hard_limit() {
     );
 }
 
-/// L9: a reload divides the files that the clients' connections leave among the upstreams, old and new. The limit of clients'
-/// connections stays.
+/// L9: a reload divides the files that the clients' connections leave among the upstreams, old and
+/// new. The limit of clients' connections stays.
 #[tokio::test]
 async fn a_reload_under_a_hard_limit() {
     let server = ReloadableServer::start_limited(Upstream::start().await, "", Some("-n 256")).await;

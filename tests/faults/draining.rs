@@ -33,8 +33,8 @@ async fn assert_ends_within(portcullis: Portcullis, limit: Duration) -> String {
     finished.stderr
 }
 
-/// L3: streams of GET and of `subscriptions/listen` end immediately, with and without authorization. A modern listener
-/// receives its result.
+/// L3: streams of GET and of `subscriptions/listen` end immediately, with and without
+/// authorization. A modern listener receives its result.
 #[tokio::test]
 async fn idle_streams_end_immediately() {
     for lines in [Deployment::SCOPED, "auth = \"none\""] {
@@ -75,7 +75,8 @@ async fn idle_streams_end_immediately() {
     }
 }
 
-/// L3: an incomplete event is completed before its stream ends. The stream of a request lasts until its response.
+/// L3: an incomplete event is completed before its stream ends. The stream of a request lasts until
+/// its response.
 #[tokio::test]
 async fn busy_streams_are_completed() {
     let streams = EventStreams::default();
@@ -130,8 +131,8 @@ async fn an_event_that_is_not_completed() {
     assert!(log.contains("cancelling the requests"), "{log}");
 }
 
-/// `/readyz` returns 503 during the shutdown. During `shutdown_delay`, new connections are accepted and other requests are
-/// served, so that load balancers can detect the shutdown.
+/// `/readyz` returns 503 during the shutdown. During `shutdown_delay`, new connections are accepted
+/// and other requests are served, so that load balancers can detect the shutdown.
 #[tokio::test]
 async fn readiness() {
     let streams = EventStreams::default();
@@ -174,8 +175,8 @@ async fn readiness() {
     assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }
 
-/// A request on an idle HTTP/1.1 connection gets a response with `Connection: close` during the shutdown. An HTTP/2 request
-/// in progress is completed after GOAWAY.
+/// A request on an idle HTTP/1.1 connection gets a response with `Connection: close` during the
+/// shutdown. An HTTP/2 request in progress is completed after GOAWAY.
 #[tokio::test]
 async fn connections_close() {
     let (sender, body) = portcullis_scenarios::ChannelBody::new();

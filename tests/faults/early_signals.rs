@@ -34,7 +34,8 @@ const CONFIGURATION: &str = r#"
     target = "stdout"
 "#;
 
-/// F4, J4: SIGTERM and SIGINT end the server in order as soon as the process runs, also before it listens. SIGHUP does not end it.
+/// F4, J4: SIGTERM and SIGINT end the server in order as soon as the process runs, also before it
+/// listens. SIGHUP does not end it.
 #[tokio::test]
 async fn signals_during_the_start() {
     for signals in [

@@ -1,5 +1,5 @@
-//! Clients that exhaust resources: connections, endless heads, streams, resets and unread responses. Each resource is
-//! bounded, and other clients are served meanwhile.
+//! Clients that exhaust resources: connections, endless heads, streams, resets and unread
+//! responses. Each resource is bounded, and other clients are served meanwhile.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ async fn limited(limits: &str) -> Deployment {
         .await
 }
 
-/// F4: while all connections have requests in progress, a new connection waits. It is served when another one closes.
+/// F4: while all connections have requests in progress, a new connection waits. It is served when
+/// another one closes.
 #[tokio::test]
 async fn connections() {
     let streams = EventStreams::default();
@@ -46,8 +47,8 @@ async fn connections() {
         assert_eq!(connection.head().await.expect("a head").status, 200);
     }
 
-    // The kernel accepts the connection. The server does not, although the other connections have been silent for a
-    // while.
+    // The kernel accepts the connection. The server does not, although the other connections have
+    // been silent for a while.
     let mut third = Connection::open(address).await;
     third
         .write(&Request::new("GET", "/healthz").to_bytes())
@@ -280,7 +281,8 @@ fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
     frames
 }
 
-/// Returns a client's preface and this number of requests, each of which is immediately reset if `reset` is set.
+/// Returns a client's preface and this number of requests, each of which is immediately reset if
+/// `reset` is set.
 fn requests(count: u32, reset: bool) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
@@ -367,8 +369,8 @@ async fn streams() {
     );
 }
 
-/// F4: the large bodies of one principal get a quarter of the memory for bodies, so that others can send theirs. One that
-/// arrives too slowly is rejected.
+/// F4: the large bodies of one principal get a quarter of the memory for bodies, so that others can
+/// send theirs. One that arrives too slowly is rejected.
 #[tokio::test]
 async fn bodies_of_one_principal() {
     const LARGE: usize = 200 << 10;
@@ -419,7 +421,8 @@ async fn bodies_of_one_principal() {
         .await;
 }
 
-/// E11: the revision of an `initialize` response is checked also while other clients use up the memory for bodies.
+/// E11: the revision of an `initialize` response is checked also while other clients use up the
+/// memory for bodies.
 #[tokio::test]
 async fn initialize_without_a_budget() {
     const LARGE: usize = 200 << 10;

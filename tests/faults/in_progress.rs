@@ -41,8 +41,8 @@ async fn hanging() -> (BodySenders, Upstream) {
     (open, Upstream::scripted(script).await)
 }
 
-/// L9: a token with 150 hanging requests over HTTP/2 gets 429 beyond 100 of them. Another user and `/healthz` are
-/// served meanwhile. When the requests end, the first user is served again.
+/// L9: a token with 150 hanging requests over HTTP/2 gets 429 beyond 100 of them. Another user and
+/// `/healthz` are served meanwhile. When the requests end, the first user is served again.
 #[tokio::test]
 async fn hanging_requests_of_one_principal() {
     let (open, upstream) = hanging().await;

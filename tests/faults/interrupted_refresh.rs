@@ -1,4 +1,5 @@
-//! Client commands that end while a refresh request is on its way, at a server that rotates refresh tokens.
+//! Client commands that end while a refresh request is on its way, at a server that rotates refresh
+//! tokens.
 
 use std::{
     io::{PipeReader, PipeWriter, Write as _, pipe},
@@ -26,7 +27,8 @@ use tokio::{
     time::timeout,
 };
 
-/// A server whose first token expires at once, and that answers the refresh request when the test says so.
+/// A server whose first token expires at once, and that answers the refresh request when the test
+/// says so.
 struct Setting {
     peer: Peer,
     store: Scratch,
@@ -149,7 +151,8 @@ async fn end(child: Child) -> Finished {
         .into()
 }
 
-/// I5, I7: `token` and `call` store the refreshed token although a signal arrives before it, and end then.
+/// I5, I7: `token` and `call` store the refreshed token although a signal arrives before it, and
+/// end then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_signal_loses_no_sign_in() {
     for (command, sent, code) in [
@@ -171,7 +174,8 @@ async fn a_signal_loses_no_sign_in() {
     }
 }
 
-/// I5, I8: `connect` answers its client at SIGTERM and at the end of the input, and then waits for the refresh.
+/// I5, I8: `connect` answers its client at SIGTERM and at the end of the input, and then waits for
+/// the refresh.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn connect_ends_after_the_refresh() {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });

@@ -88,9 +88,9 @@ async fn readiness(deployment: &Deployment, status: u16) -> Value {
     })
 }
 
-/// D6: an endpoint that rejects this server's credentials is detected at startup, without a token: the issuer is not
-/// usable, and the log names the fix. When the endpoint accepts them, the issuer becomes usable without a restart. When
-/// it rejects them again, the next request detects it.
+/// D6: an endpoint that rejects this server's credentials is detected at startup, without a token:
+/// the issuer is not usable, and the log names the fix. When the endpoint accepts them, the issuer
+/// becomes usable without a restart. When it rejects them again, the next request detects it.
 #[tokio::test]
 async fn rejected_credentials() {
     let endpoint = Endpoint::start(401, json!({ "error": "invalid_client" })).await;
@@ -133,7 +133,8 @@ async fn rejected_credentials() {
     readiness(&deployment, 200).await;
 }
 
-/// D6: an empty `scope` removes all scopes of a signed token, an absent one removes none, and `null` makes the response invalid.
+/// D6: an empty `scope` removes all scopes of a signed token, an absent one removes none, and
+/// `null` makes the response invalid.
 #[tokio::test]
 async fn removed_scopes() {
     let endpoint = Endpoint::start(200, active()).await;
@@ -161,8 +162,9 @@ async fn removed_scopes() {
     }
 }
 
-/// D4, F4: the requests that wait for a slow endpoint are bounded, whatever their tokens are. Cached tokens are accepted meanwhile. What the
-/// waiting requests hold is little more than their heads.
+/// D4, F4: the requests that wait for a slow endpoint are bounded, whatever their tokens are.
+/// Cached tokens are accepted meanwhile. What the waiting requests hold is little more than their
+/// heads.
 #[tokio::test]
 async fn waiting_requests() {
     const WAITING: usize = 512;

@@ -21,8 +21,8 @@ async fn keys_changed(portcullis: &Portcullis) {
         .await;
 }
 
-/// B2, C10: the server starts without the issuer and reports it. The issuer's tokens get 401 without `error` and with
-/// `Retry-After`, and are accepted once the issuer is available.
+/// B2, C10: the server starts without the issuer and reports it. The issuer's tokens get 401
+/// without `error` and with `Retry-After`, and are accepted once the issuer is available.
 #[tokio::test]
 async fn an_issuer_that_starts_later() {
     let mut issuer = AuthorizationServer::closed(Deployment::RESOURCE);
@@ -80,8 +80,8 @@ async fn an_issuer_that_starts_later() {
     deployment.assert_accepted("the same token", &token).await;
 }
 
-/// C10, C11: a rotated key is fetched once, for its first token. Tokens of the old key are rejected from then on,
-/// including cached ones.
+/// C10, C11: a rotated key is fetched once, for its first token. Tokens of the old key are rejected
+/// from then on, including cached ones.
 #[tokio::test]
 async fn rotated_keys() {
     let issuer = AuthorizationServer::start(Deployment::RESOURCE);

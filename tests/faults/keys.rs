@@ -1,5 +1,5 @@
-//! Faults of an issuer's JWK set: an invalid set is rejected, the last valid one remains in use, and a new valid one is
-//! used as soon as it is published.
+//! Faults of an issuer's JWK set: an invalid set is rejected, the last valid one remains in use,
+//! and a new valid one is used as soon as it is published.
 
 use std::sync::{
     Arc, OnceLock,
@@ -107,7 +107,8 @@ impl FaultyIssuer {
     }
 }
 
-/// Returns the response to a request for the keys. A body that does not end is kept open by its sender.
+/// Returns the response to a request for the keys. A body that does not end is kept open by its
+/// sender.
 fn response(
     test_issuer: &TestIssuer,
     keys: Keys,
@@ -213,8 +214,8 @@ where
     }
 }
 
-/// B2, C10: an invalid key set is rejected at startup. Tokens get 401 without `error` and with `Retry-After` until a
-/// valid one is published.
+/// B2, C10: an invalid key set is rejected at startup. Tokens get 401 without `error` and with
+/// `Retry-After` until a valid one is published.
 #[tokio::test]
 async fn at_startup() {
     for_each(FAULTS, |fault| async move {
@@ -260,8 +261,8 @@ async fn at_startup() {
     .await;
 }
 
-/// C10: fetched keys remain in use during every fault, also for uncached tokens. The first token of a new key is
-/// accepted when the new keys are published.
+/// C10: fetched keys remain in use during every fault, also for uncached tokens. The first token of
+/// a new key is accepted when the new keys are published.
 #[tokio::test]
 async fn after_startup() {
     for_each(FAULTS, |fault| async move {
@@ -315,7 +316,8 @@ async fn after_startup() {
     .await;
 }
 
-/// C10: a set of 10,000 keys is rejected, even if the token's key is the first of them. The log has the reason.
+/// C10: a set of 10,000 keys is rejected, even if the token's key is the first of them. The log has
+/// the reason.
 #[tokio::test]
 async fn ten_thousand_keys() {
     for (keys, failure) in [
@@ -372,8 +374,8 @@ async fn another_content_type() {
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "as text").await;
 }
 
-/// C10: a flood of tokens with unknown keys from many clients causes one fetch per cooldown. Valid tokens are accepted
-/// meanwhile.
+/// C10: a flood of tokens with unknown keys from many clients causes one fetch per cooldown. Valid
+/// tokens are accepted meanwhile.
 #[tokio::test]
 async fn a_flood_of_unknown_keys() {
     let issuer = FaultyIssuer::start(Keys::Good).await;
@@ -416,7 +418,8 @@ async fn a_flood_of_unknown_keys() {
         .await;
 }
 
-/// C10: after the cooldown, the first token of a new key is accepted, regardless of previous unknown keys.
+/// C10: after the cooldown, the first token of a new key is accepted, regardless of previous
+/// unknown keys.
 #[tokio::test]
 async fn a_new_key_after_a_flood() {
     let issuer = FaultyIssuer::start(Keys::Good).await;

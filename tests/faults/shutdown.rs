@@ -35,8 +35,8 @@ async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     )
 }
 
-/// F4: a request in progress completes after SIGTERM, new connections are refused, idle ones are closed, and the exit
-/// code is 0.
+/// F4: a request in progress completes after SIGTERM, new connections are refused, idle ones are
+/// closed, and the exit code is 0.
 #[tokio::test]
 async fn requests_in_progress_complete() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -103,7 +103,8 @@ async fn requests_in_progress_complete() {
     }
 }
 
-/// F4, J4: a request that does not complete in time is cancelled and logged. The program still ends with 0.
+/// F4, J4: a request that does not complete in time is cancelled and logged. The program still ends
+/// with 0.
 #[tokio::test]
 async fn the_timeout() {
     let (_sender, body) = ChannelBody::new();
@@ -189,7 +190,8 @@ async fn without_requests() {
     }
 }
 
-/// E9, J4: the sessions that end with the program are audited before the trail ends, and are ended at the upstream.
+/// E9, J4: the sessions that end with the program are audited before the trail ends, and are ended
+/// at the upstream.
 #[tokio::test]
 async fn sessions_end() {
     const SESSIONS: usize = 50;

@@ -37,8 +37,9 @@ fn assert_timed_out(response: &HttpResponse) {
     );
 }
 
-/// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream connection is closed, on
-/// an idle connection as on a new one. Other requests are served meanwhile.
+/// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream
+/// connection is closed, on an idle connection as on a new one. Other requests are served
+/// meanwhile.
 #[tokio::test]
 async fn no_head_in_time() {
     let raw = upstream().await;
@@ -121,8 +122,9 @@ async fn streams_can_pause() {
     );
 }
 
-/// L9: the number of connections to an upstream is bounded over all workers. At the limit, requests get 503
-/// immediately, and are served again when connections become free. Idle connections of another worker count as free.
+/// L9: the number of connections to an upstream is bounded over all workers. At the limit, requests
+/// get 503 immediately, and are served again when connections become free. Idle connections of
+/// another worker count as free.
 #[tokio::test]
 async fn too_many_connections() {
     const LIMIT: usize = 3;
@@ -177,7 +179,8 @@ async fn too_many_connections() {
     }
 }
 
-/// L9: a token with more requests in progress than the process has files does not block `/healthz` or other users.
+/// L9: a token with more requests in progress than the process has files does not block `/healthz`
+/// or other users.
 #[tokio::test]
 async fn more_requests_than_files() {
     const REQUESTS: usize = 570;

@@ -25,8 +25,8 @@ fn configuration(listen: &str) -> Scratch {
     Scratch::file("portcullis.toml", &text)
 }
 
-/// Returns a command for `serve` with inherited sockets from descriptor 3. `process` is the value of `LISTEN_PID`; `$$` is the
-/// process that becomes the server.
+/// Returns a command for `serve` with inherited sockets from descriptor 3. `process` is the value
+/// of `LISTEN_PID`; `$$` is the process that becomes the server.
 fn activated(
     socket: impl Into<OwnedFd>,
     sockets: u8,
@@ -116,7 +116,8 @@ fn listener() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// The server listens on the inherited socket. During a restart, connections wait in its queue and are not refused.
+/// The server listens on the inherited socket. During a restart, connections wait in its queue and
+/// are not refused.
 #[tokio::test]
 async fn a_restart_refuses_no_connection() {
     let (socket, address) = listener();

@@ -18,7 +18,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Opens an HTTP/2 connection that grants each stream a window of this size. It acknowledges pings and settings.
+/// Opens an HTTP/2 connection that grants each stream a window of this size. It acknowledges pings
+/// and settings.
 async fn with_window(deployment: &Deployment, window: u32) -> SendRequest<Empty<Bytes>> {
     let stream = TcpStream::connect(deployment.portcullis.address())
         .await
@@ -89,7 +90,8 @@ struct Listening {
     events: UnboundedSender<Bytes>,
 }
 
-/// Opens an event stream with a window of this size and a token that expires after this number of seconds.
+/// Opens an event stream with a window of this size and a token that expires after this number of
+/// seconds.
 async fn listening(limits: &str, window: u32, token_seconds: i64) -> Listening {
     let streams = EventStreams::default();
     let upstream = streams.listening_upstream().await;

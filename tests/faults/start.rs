@@ -214,7 +214,8 @@ async fn auth_none_on_the_network() {
     assert!(checked.stdout.contains("anyone"), "{}", checked.stdout);
 }
 
-/// J6: a literal secret is rejected and not printed. The message names environment and file as the fix.
+/// J6: a literal secret is rejected and not printed. The message names environment and file as the
+/// fix.
 #[tokio::test]
 async fn literal_secrets() {
     let literal = with("", "client_secret = \"hunter2\"", "");

@@ -82,8 +82,9 @@ impl Starting {
 
 const WAITING: &str = "waiting for another process to release the state directory";
 
-/// E12, J4, N4: while the process that is replaced still uses the state directory, the next one waits and does not listen. Then it has
-/// the sessions, and its audit records continue the chain. A signal ends the wait.
+/// E12, J4, N4: while the process that is replaced still uses the state directory, the next one
+/// waits and does not listen. Then it has the sessions, and its audit records continue the chain. A
+/// signal ends the wait.
 #[tokio::test]
 async fn a_start_waits_for_the_former_process() {
     let state = Scratch::path_for("state");
@@ -125,7 +126,8 @@ async fn a_start_waits_for_the_former_process() {
     assert!(verified.stdout.contains("\"chains\": 1"), "{verified:?}");
 }
 
-/// Asserts that `serve` fails with one line that has these words, and that `check` does, too, if it can know.
+/// Asserts that `serve` fails with one line that has these words, and that `check` does, too, if it
+/// can know.
 async fn assert_refused(case: &str, configuration: &str, words: &[&str], checks: bool) {
     let file = Scratch::file("portcullis.toml", configuration);
     for command in ["serve", "check"] {

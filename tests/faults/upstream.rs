@@ -18,7 +18,8 @@ async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
     deployment.portcullis.assert_denied(&response, code).await;
 }
 
-/// L1: with an unavailable upstream the client gets 502, over TCP and Unix sockets. Tokens are verified first.
+/// L1: with an unavailable upstream the client gets 502, over TCP and Unix sockets. Tokens are
+/// verified first.
 #[tokio::test]
 async fn unavailable() {
     let closed = ReservedPort::new();
@@ -51,7 +52,8 @@ async fn unavailable() {
     }
 }
 
-/// L1: if the upstream closes the connection without a response, or does not send HTTP, the client gets 502.
+/// L1: if the upstream closes the connection without a response, or does not send HTTP, the client
+/// gets 502.
 #[tokio::test]
 async fn no_valid_response() {
     for response in [

@@ -63,8 +63,8 @@ impl Case {
     }
 }
 
-/// J1, J4: each decision has one record with the request id, the principal, the resource, the method, the decision, its
-/// reason and its time.
+/// J1, J4: each decision has one record with the request id, the principal, the resource, the
+/// method, the decision, its reason and its time.
 #[tokio::test]
 async fn decisions() {
     let deployment = audited_deployment().await;
@@ -174,7 +174,8 @@ fn assert_decision(record: &Value, case: &Case) {
     );
 }
 
-/// J4: the start and the end of each session are recorded with its owner and a hash of its identifier.
+/// J4: the start and the end of each session are recorded with its owner and a hash of its
+/// identifier.
 #[tokio::test]
 async fn sessions() {
     let deployment = audited_deployment().await;

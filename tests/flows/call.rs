@@ -1,4 +1,5 @@
-//! `portcullis call`: scopes, registration, progress, exit codes and the HTTP+SSE transport of 2024-11-05.
+//! `portcullis call`: scopes, registration, progress, exit codes and the HTTP+SSE transport of
+//! 2024-11-05.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 
 const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
 
-/// A result with `isError` is printed, and the exit code is 3. Each progress notification is a line on standard error.
+/// A result with `isError` is printed, and the exit code is 3. Each progress notification is a line
+/// on standard error.
 #[tokio::test]
 async fn a_failed_tool_and_progress() {
     let upstream = Upstream::scripted(|request| {
@@ -38,7 +40,8 @@ async fn a_failed_tool_and_progress() {
     }
 }
 
-/// A server of 2024-11-05 rejects the POST to the stream's URL, and sends its responses on the stream.
+/// A server of 2024-11-05 rejects the POST to the stream's URL, and sends its responses on the
+/// stream.
 #[tokio::test]
 async fn a_server_of_2024_11_05() {
     let stream = Arc::new(Mutex::new(None));

@@ -1,5 +1,5 @@
-//! Logs at level trace contain the required lines, and neither they nor the audit trail contain a token, code, secret
-//! or query in any encoding.
+//! Logs at level trace contain the required lines, and neither they nor the audit trail contain a
+//! token, code, secret or query in any encoding.
 
 use std::{fs, net::SocketAddr, sync::Arc};
 
@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// J1, J2, E3: every rejection and every accepted request, in both log formats and in the audit trail.
+/// J1, J2, E3: every rejection and every accepted request, in both log formats and in the audit
+/// trail.
 #[tokio::test]
 async fn guard_and_endpoint() {
     for format in ["json", "human"] {
@@ -210,7 +211,8 @@ async fn guard_and_endpoint() {
     }
 }
 
-/// J2: the search detects an intentional leak: a secret in the path is logged, because paths are not redacted.
+/// J2: the search detects an intentional leak: a secret in the path is logged, because paths are
+/// not redacted.
 #[tokio::test]
 async fn a_planted_leak_is_found() {
     use base64::{
@@ -248,8 +250,8 @@ async fn a_planted_leak_is_found() {
     }
 }
 
-/// J1, J2, D5: introspection and the fetch of keys are logged with their failures, but without this server's secret and
-/// tokens.
+/// J1, J2, D5: introspection and the fetch of keys are logged with their failures, but without this
+/// server's secret and tokens.
 #[tokio::test]
 async fn issuers() {
     const SECRET: &str = "introspection-secret: 100% hush";
@@ -464,7 +466,8 @@ fn well_behaved_server(request: &RecordedRequest) -> Response<ResponseBody> {
     }
 }
 
-/// J2: the development authorization server, from registration to a token that is used, rejected and revoked.
+/// J2: the development authorization server, from registration to a token that is used, rejected
+/// and revoked.
 #[tokio::test]
 async fn development_server() {
     let arguments = [

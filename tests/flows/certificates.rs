@@ -59,7 +59,8 @@ impl Certificate {
     }
 }
 
-/// F8, J9: `check` names an expired certificate with its file, its date and the fix, and with --online it is the first cause.
+/// F8, J9: `check` names an expired certificate with its file, its date and the fix, and with
+/// --online it is the first cause.
 #[tokio::test]
 async fn check_names_an_expired_certificate() {
     let certificate = Certificate::until(EXPIRED.year);
@@ -95,7 +96,8 @@ async fn check_names_an_expired_certificate() {
     assert!(!finished.stdout.contains("expire"), "{finished:?}");
 }
 
-/// F8, J7, J10: the metrics have the expiry of the certificate in use, the number of tasks, and rejected reloads.
+/// F8, J7, J10: the metrics have the expiry of the certificate in use, the number of tasks, and
+/// rejected reloads.
 #[tokio::test]
 async fn the_metrics_show_the_certificate_and_reloads() {
     let certificate = Certificate::until(EXPIRED.year);

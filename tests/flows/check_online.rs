@@ -249,7 +249,8 @@ async fn a_stateless_upstream_is_recognized() {
     assert!(finished.stderr.contains("checking issuer "), "{finished:?}");
 }
 
-/// J9: a port of another program is a problem, and that of a running server with this configuration is none.
+/// J9: a port of another program is a problem, and that of a running server with this configuration
+/// is none.
 #[tokio::test]
 async fn the_port() {
     let server = issuer(|_| None).await;
@@ -282,7 +283,8 @@ async fn the_port() {
     running.assert_sound("a running server").await;
 }
 
-/// J9: a running server with TLS is recognized by its resource at `/`. Its certificate is for the name of the base URL.
+/// J9: a running server with TLS is recognized by its resource at `/`. Its certificate is for the
+/// name of the base URL.
 #[tokio::test]
 async fn a_running_server_with_tls() {
     let server = issuer(|_| None).await;

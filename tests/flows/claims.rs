@@ -22,7 +22,8 @@ name = "billing_*"
 claims = [{ claim = "groups", one_of = ["finance"] }]
 "#;
 
-/// C14, B7: a role for every token, groups for some tools, and a broader scope instead of the required one.
+/// C14, B7: a role for every token, groups for some tools, and a broader scope instead of the
+/// required one.
 #[tokio::test]
 async fn claims_and_implied_scopes() {
     struct Case {

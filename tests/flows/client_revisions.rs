@@ -3,8 +3,8 @@
 use portcullis_scenarios::{Peer, Portcullis, Scratch};
 use serde_json::json;
 
-/// E11: `call`, `doctor` and `connect` work with a server of each revision that has sessions, including 2025-03-26,
-/// which allows batches.
+/// E11: `call`, `doctor` and `connect` work with a server of each revision that has sessions,
+/// including 2025-03-26, which allows batches.
 #[tokio::test]
 async fn every_command_supports_every_revision_with_sessions() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {

@@ -100,7 +100,8 @@ impl Bridge {
         response
     }
 
-    /// Closes the standard input of the program and waits for its end. The result has the unread part of standard output.
+    /// Closes the standard input of the program and waits for its end. The result has the unread
+    /// part of standard output.
     pub(crate) async fn close(self) -> Finished {
         let Self {
             process,
@@ -111,7 +112,8 @@ impl Bridge {
         Self::wait(process, output).await
     }
 
-    /// Sends a signal and waits for the end of the program. The result has the unread part of standard output.
+    /// Sends a signal and waits for the end of the program. The result has the unread part of
+    /// standard output.
     async fn end_by(self, signal: Signal) -> Finished {
         let Self {
             process,
@@ -176,8 +178,8 @@ fn entries(store: &Scratch, prefix: &str) -> usize {
         .count()
 }
 
-/// A client that supports only standard input and output uses a protected server. Instances that start concurrently sign
-/// in once, and the end of the input ends the session.
+/// A client that supports only standard input and output uses a protected server. Instances that
+/// start concurrently sign in once, and the end of the input ends the session.
 #[tokio::test]
 async fn instances_sign_in_once_and_are_served() {
     let ((demo, url), store) = (demo().await, Scratch::path_for("store"));
@@ -235,7 +237,8 @@ async fn a_signal_ends_the_session() {
     }
 }
 
-/// I10: a token in the environment replaces the sign-in. An invalid token causes an error, and is not printed.
+/// I10: a token in the environment replaces the sign-in. An invalid token causes an error, and is
+/// not printed.
 #[tokio::test]
 async fn a_token_in_the_environment() {
     let ((_demo, url), store) = (demo().await, Scratch::path_for("store"));
@@ -272,7 +275,8 @@ async fn a_token_in_the_environment() {
     }
 }
 
-/// J1: the client gets an error response, and standard error has the same reason. Standard output has nothing else.
+/// J1: the client gets an error response, and standard error has the same reason. Standard output
+/// has nothing else.
 #[tokio::test]
 async fn failures_are_reported_to_the_client_and_the_user() {
     let mut bridge = Bridge::start(
@@ -370,7 +374,8 @@ async fn a_client_that_has_disconnected() {
     );
 }
 
-/// An interrupted stream is resumed, and a session that the server has lost is replaced by a new one.
+/// An interrupted stream is resumed, and a session that the server has lost is replaced by a new
+/// one.
 #[tokio::test]
 async fn broken_streams_and_lost_sessions() {
     const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
@@ -431,8 +436,9 @@ async fn broken_streams_and_lost_sessions() {
     );
 }
 
-/// E7, I6: the user signs in elsewhere as another client, with the scopes that a call needs. The session belongs to the
-/// first client and is unknown for the second. The bridge opens another session, and the call succeeds.
+/// E7, I6: the user signs in elsewhere as another client, with the scopes that a call needs. The
+/// session belongs to the first client and is unknown for the second. The bridge opens another
+/// session, and the call succeeds.
 #[tokio::test]
 async fn a_token_of_another_client_opens_another_session() {
     let clients = ["first", "second"].map(|id| {
@@ -451,7 +457,8 @@ async fn a_token_of_another_client_opens_another_session() {
     let idp = Idp::start(&idp).await;
 
     let upstream = Upstream::start().await;
-    // Clients compare the resource with the URL that they requested, so the address must be known before the start.
+    // Clients compare the resource with the URL that they requested, so the address must be known
+    // before the start.
     let port = ReservedPort::new();
     let address = port.address();
     let _gateway = Portcullis::serve(&format!(

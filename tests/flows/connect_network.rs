@@ -1,4 +1,5 @@
-//! `portcullis connect` with servers behind load balancers and proxies, and with many and large messages.
+//! `portcullis connect` with servers behind load balancers and proxies, and with many and large
+//! messages.
 
 use std::{collections::HashSet, io::Write as _};
 
@@ -10,8 +11,9 @@ use crate::connect::{Bridge, assert_silent_success};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A server redirects to its path with a slash, as Starlette does, compresses its responses, and is behind a load balancer
-/// that requires its cookie. The bridge follows with the same body, returns the cookie and decompresses the response.
+/// A server redirects to its path with a slash, as Starlette does, compresses its responses, and is
+/// behind a load balancer that requires its cookie. The bridge follows with the same body, returns
+/// the cookie and decompresses the response.
 #[tokio::test]
 async fn a_redirect_a_cookie_and_a_compressed_response() {
     let upstream = Upstream::scripted(|request| {
@@ -88,8 +90,8 @@ async fn three_hundred_concurrent_calls() {
     }
 }
 
-/// Messages of 20 MB are forwarded in both directions. For one above `--max-message`, the error response has the id of the
-/// message, which follows the long text.
+/// Messages of 20 MB are forwarded in both directions. For one above `--max-message`, the error
+/// response has the id of the message, which follows the long text.
 #[tokio::test]
 async fn large_messages() {
     let upstream = Upstream::start().await;
@@ -124,8 +126,8 @@ async fn large_messages() {
     assert!(bridge.request(2, "echo", json!({})).await["result"].is_object());
 }
 
-/// I9: a redirect to another origin or path, or with another method, is not followed. The error names the target, and
-/// the token is not sent there.
+/// I9: a redirect to another origin or path, or with another method, is not followed. The error
+/// names the target, and the token is not sent there.
 #[tokio::test]
 async fn other_redirects_are_not_followed() {
     let other = Upstream::start().await;

@@ -21,7 +21,8 @@ fn exposed(header: &str) -> Vec<String> {
         .collect()
 }
 
-/// F1, F2: a preflight gets a response before the bearer check; requested headers are allowed by reflection.
+/// F1, F2: a preflight gets a response before the bearer check; requested headers are allowed by
+/// reflection.
 #[tokio::test]
 async fn preflight_needs_no_token() {
     let deployment = Deployment::start().await;
@@ -60,7 +61,8 @@ async fn preflight_needs_no_token() {
     );
 }
 
-/// B6: `Access-Control-Expose-Headers` lists the challenge, the session header and the request id, for every status.
+/// B6: `Access-Control-Expose-Headers` lists the challenge, the session header and the request id,
+/// for every status.
 #[tokio::test]
 async fn exposed_headers() {
     let deployment = Deployment::start().await;

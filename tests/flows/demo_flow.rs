@@ -41,8 +41,8 @@ fn text(result: &Value) -> &str {
         .unwrap_or_else(|| panic!("no text: {result}"))
 }
 
-/// E2, E4, E9: challenge, metadata, registration, consent, token, `initialize`, call, stream, DELETE, and 400
-/// afterwards.
+/// E2, E4, E9: challenge, metadata, registration, consent, token, `initialize`, call, stream,
+/// DELETE, and 400 afterwards.
 #[tokio::test]
 async fn the_whole_flow() {
     let demo = demo().await;

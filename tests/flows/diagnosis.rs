@@ -158,8 +158,8 @@ async fn errors_show_the_response() {
     }
 }
 
-/// If a busy server, or one that cannot validate the token, sends `Retry-After`, the error of `call` says when to try again, and
-/// `call` starts no sign-in.
+/// If a busy server, or one that cannot validate the token, sends `Retry-After`, the error of
+/// `call` says when to try again, and `call` starts no sign-in.
 #[tokio::test]
 async fn errors_say_when_to_try_again() {
     for (status, body) in [
@@ -209,7 +209,8 @@ async fn errors_say_when_to_try_again() {
     }
 }
 
-/// G6: `SSL_CERT_FILE` that is empty or names a missing file is an error that names the variable and the fix.
+/// G6: `SSL_CERT_FILE` that is empty or names a missing file is an error that names the variable
+/// and the fix.
 #[tokio::test]
 async fn an_unusable_certificate_variable() {
     for (value, reason) in [

@@ -28,8 +28,8 @@ fn modern(token: &str, method: &str, params: &Value) -> Request {
     }
 }
 
-/// L4: if the client disconnects before the response, a modern request is cancelled at the upstream, and a legacy one
-/// continues.
+/// L4: if the client disconnects before the response, a modern request is cancelled at the
+/// upstream, and a legacy one continues.
 #[tokio::test]
 async fn before_the_response() {
     let raw = RawUpstream::scripted(|request: &RawRequest| {
@@ -71,7 +71,8 @@ async fn before_the_response() {
     );
 }
 
-/// L4: the same applies during the response. In every revision, a stream of server messages ends with its client.
+/// L4: the same applies during the response. In every revision, a stream of server messages ends
+/// with its client.
 #[tokio::test]
 async fn during_the_response() {
     let streams = EventStreams::default();
@@ -128,8 +129,8 @@ async fn during_the_response() {
     );
 }
 
-/// L4: a continued legacy request ends before a request that resumes its stream is forwarded, because a stream has one
-/// reader. It also ends with the DELETE of its session.
+/// L4: a continued legacy request ends before a request that resumes its stream is forwarded,
+/// because a stream has one reader. It also ends with the DELETE of its session.
 #[tokio::test]
 async fn until_the_stream_is_resumed() {
     let streams = EventStreams::default();

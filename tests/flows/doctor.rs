@@ -99,7 +99,8 @@ async fn from_the_sign_in_to_a_tool_call() {
     assert_eq!(without.code, Some(2), "{without:?}");
 }
 
-/// `doctor --login` names the requested URL and the setting if the upstream behind the protection has nothing at its path.
+/// `doctor --login` names the requested URL and the setting if the upstream behind the protection
+/// has nothing at its path.
 #[tokio::test]
 async fn a_wrong_path_of_the_upstream() {
     let peer = Peer::start(|request| {
@@ -180,7 +181,8 @@ async fn invalid_arguments_have_another_exit_code() {
     }
 }
 
-/// `explain-token` and `doctor --token` name the cause of a rejection. Neither the report nor the server's log has the token.
+/// `explain-token` and `doctor --token` name the cause of a rejection. Neither the report nor the
+/// server's log has the token.
 #[tokio::test]
 async fn a_token_is_explained() {
     let (demo, url) = demo().await;

@@ -60,7 +60,8 @@ async fn assert_cause(
     );
 }
 
-/// J9: statuses of proxies and wrong paths have their own fixes, instead of the advice to send a challenge.
+/// J9: statuses of proxies and wrong paths have their own fixes, instead of the advice to send a
+/// challenge.
 #[tokio::test]
 async fn statuses_have_their_own_fixes() {
     for (status, words) in [
@@ -77,7 +78,8 @@ async fn statuses_have_their_own_fixes() {
     }
 }
 
-/// J9: a challenge with the internal address of a server behind a proxy is the cause, and not the unreachable address.
+/// J9: a challenge with the internal address of a server behind a proxy is the cause, and not the
+/// unreachable address.
 #[tokio::test]
 async fn an_internal_address_in_the_challenge_is_named() {
     let script = |_: &PeerRequest| {
@@ -143,8 +145,8 @@ async fn metadata_that_clients_cannot_read() {
     .await;
 }
 
-/// Runs `doctor` on a resource whose authorization server registers clients with this response, and returns the findings of
-/// the rules with this prefix as `id verdict text fix`.
+/// Runs `doctor` on a resource whose authorization server registers clients with this response, and
+/// returns the findings of the rules with this prefix as `id verdict text fix`.
 async fn findings(
     peer: &Peer,
     path: &str,
@@ -202,7 +204,8 @@ async fn a_final_slash_is_reported() {
     }
 }
 
-/// J9: a registration endpoint that requires a token, or registers other redirect URIs, is reported with a fix.
+/// J9: a registration endpoint that requires a token, or registers other redirect URIs, is reported
+/// with a fix.
 #[tokio::test]
 async fn registrations_that_do_not_work_are_reported() {
     type Respond = fn(&PeerRequest) -> PeerResponse;
@@ -260,8 +263,8 @@ async fn registrations_that_do_not_work_are_reported() {
     }
 }
 
-/// J9: the client that `doctor` registers is deleted where that is possible, and named where it is not. None is registered
-/// with `--no-registration` or `--client-id`.
+/// J9: the client that `doctor` registers is deleted where that is possible, and named where it is
+/// not. None is registered with `--no-registration` or `--client-id`.
 #[tokio::test]
 async fn the_registered_client_is_deleted() {
     let script = |request: &PeerRequest| {

@@ -6,7 +6,8 @@ use serde_json::json;
 const RESOURCE: &str = "https://mcp.corp.test";
 const ISSUER: &str = "https://auth.corp.test";
 
-/// A resource and its authorization server at another host. Both can be reached only through the proxy.
+/// A resource and its authorization server at another host. Both can be reached only through the
+/// proxy.
 struct Network {
     resource: Peer,
     issuer: Peer,
@@ -56,8 +57,8 @@ impl Network {
     }
 }
 
-/// G6: with a proxy, the client reaches the resource and the authorization server only through it, and does not resolve
-/// their names.
+/// G6: with a proxy, the client reaches the resource and the authorization server only through it,
+/// and does not resolve their names.
 #[tokio::test]
 async fn a_sign_in_through_a_proxy_without_dns() {
     let network = Network::start(ISSUER).await;
@@ -72,8 +73,8 @@ async fn a_sign_in_through_a_proxy_without_dns() {
     assert_eq!(network.issuer.requests("/token").len(), 1);
 }
 
-/// G6: the CA file applies to every fetch from the origin of the start URL, and to no other. For another origin, the error
-/// names the variable to set.
+/// G6: the CA file applies to every fetch from the origin of the start URL, and to no other. For
+/// another origin, the error names the variable to set.
 #[tokio::test]
 async fn the_ca_file_is_for_the_origin_of_the_start_url() {
     let network = Network::start(RESOURCE).await;
@@ -92,8 +93,8 @@ async fn the_ca_file_is_for_the_origin_of_the_start_url() {
     }
 }
 
-/// G6: the client does not send the proxy a target that may be in the internal network, in any notation. The error names
-/// the flag to set.
+/// G6: the client does not send the proxy a target that may be in the internal network, in any
+/// notation. The error names the flag to set.
 #[tokio::test]
 async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
     for internal in [
@@ -149,7 +150,8 @@ async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
     }
 }
 
-/// G6: hosts of `NO_PROXY` and loopback are reached directly. The error for a failing or invalid proxy names its variable.
+/// G6: hosts of `NO_PROXY` and loopback are reached directly. The error for a failing or invalid
+/// proxy names its variable.
 #[tokio::test]
 async fn exceptions_and_failures_of_the_proxy() {
     let network = Network::start(ISSUER).await;

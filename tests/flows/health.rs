@@ -71,7 +71,8 @@ async fn a_server_without_keys_is_not_ready() {
     assert!(ready.stderr.contains("/readyz answered 503"), "{ready:?}");
 }
 
-/// F8: the health check of a listener with TLS uses TLS. The certificate is for another name than the address.
+/// F8: the health check of a listener with TLS uses TLS. The certificate is for another name than
+/// the address.
 #[tokio::test]
 async fn a_listener_with_tls_is_checked_over_tls() {
     let CertifiedKey { cert, signing_key } =

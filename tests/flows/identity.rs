@@ -2,7 +2,8 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// L2, C12: the token and all other credentials are removed. Only the gateway's headers identify the caller.
+/// L2, C12: the token and all other credentials are removed. Only the gateway's headers identify
+/// the caller.
 #[tokio::test]
 async fn headers_at_the_upstream() {
     let deployment = Deployment::start().await;
@@ -90,8 +91,8 @@ async fn headers_at_the_upstream() {
     assert_eq!(seen.body, INITIALIZE, "the exact bytes that were checked");
 }
 
-/// L2: header names and claims are configurable. The client's copies of these headers are removed. Cookies are
-/// forwarded if configured.
+/// L2: header names and claims are configurable. The client's copies of these headers are removed.
+/// Cookies are forwarded if configured.
 #[tokio::test]
 async fn configured_headers() {
     let settings = "identity_headers = { Remote-User = \"sub\", X-Tenant = \"tenant\", X-Level = \"level\" }\nforward_cookies = true";

@@ -76,8 +76,8 @@ impl Idp {
     }
 }
 
-/// K2: what the published conformance scenarios for authorization servers need: the metadata with the issuer, and a code
-/// grant of a public client that requests neither scope nor resource.
+/// K2: what the published conformance scenarios for authorization servers need: the metadata with
+/// the issuer, and a code grant of a public client that requests neither scope nor resource.
 #[tokio::test]
 async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     let clients = Scratch::file(
@@ -140,8 +140,8 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     assert!(response.json()["access_token"].is_string());
 }
 
-/// K1, J6: a configured resource server introspects with a secret from a file, a confidential client gets a token, and
-/// registration needs the initial access token.
+/// K1, J6: a configured resource server introspects with a secret from a file, a confidential
+/// client gets a token, and registration needs the initial access token.
 #[tokio::test]
 async fn clients_and_tokens_come_from_files() {
     let secret = Scratch::file("secret", "hush\n");

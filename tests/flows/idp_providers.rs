@@ -1,4 +1,5 @@
-//! `portcullis idp` with `--like` and `--client-auth`, the device flow, forgotten clients and configured claims.
+//! `portcullis idp` with `--like` and `--client-auth`, the device flow, forgotten clients and
+//! configured claims.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::authorization::PkceVerifier;
@@ -45,8 +46,8 @@ fn clients() -> (Scratch, Scratch) {
     (Scratch::file("clients.toml", &text), secret)
 }
 
-/// K1: `--like entra` rejects `resource`, takes prefixed scopes, and issues tokens with the claims of Entra ID and of
-/// `--claim`.
+/// K1: `--like entra` rejects `resource`, takes prefixed scopes, and issues tokens with the claims
+/// of Entra ID and of `--claim`.
 #[tokio::test]
 async fn like_entra() {
     let (clients, _secret) = clients();
@@ -104,7 +105,8 @@ async fn like_entra() {
     assert_eq!(payload["team"], "core");
 }
 
-/// K1: `--like authentik` ignores `resource`: the audience is the client, unless `--default-resource` stands for a scope mapping.
+/// K1: `--like authentik` ignores `resource`: the audience is the client, unless
+/// `--default-resource` stands for a scope mapping.
 #[tokio::test]
 async fn like_authentik() {
     const RESOURCE: &str = "http://127.0.0.1:3000/mcp";
@@ -235,7 +237,8 @@ async fn a_device_is_approved_by_the_admin_api() {
     );
 }
 
-/// K1: a client manages its registration, and a forgotten one gets an error page without a redirect.
+/// K1: a client manages its registration, and a forgotten one gets an error page without a
+/// redirect.
 #[tokio::test]
 async fn a_forgotten_client_gets_an_error_page() {
     let idp = Idp::start(&[

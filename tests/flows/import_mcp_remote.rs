@@ -1,4 +1,5 @@
-//! `portcullis import-mcp-remote`: replaces mcp-remote in the configurations of clients and takes over its tokens.
+//! `portcullis import-mcp-remote`: replaces mcp-remote in the configurations of clients and takes
+//! over its tokens.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -70,8 +71,8 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// J2: without `--write`, the changes of all clients are only printed. With it, each file gets a private backup. A second run
-/// changes nothing.
+/// J2: without `--write`, the changes of all clients are only printed. With it, each file gets a
+/// private backup. A second run changes nothing.
 #[tokio::test]
 async fn all_clients_are_rewritten_once() {
     let home = Home::new();
@@ -128,8 +129,8 @@ async fn all_clients_are_rewritten_once() {
     }
 }
 
-/// I9, H3: the tokens of mcp-remote move with their client registration and are refreshed at their issuer. The files of
-/// mcp-remote are deleted.
+/// I9, H3: the tokens of mcp-remote move with their client registration and are refreshed at their
+/// issuer. The files of mcp-remote are deleted.
 #[tokio::test]
 async fn tokens_move_with_their_registration() {
     let ((_demo, url), home) = (demo().await, Home::new());

@@ -12,7 +12,8 @@ use tokio::net::TcpListener;
 
 use crate::idp::Idp;
 
-/// An authorization server, an MCP server, a free address for the new server, and a folder for its configuration.
+/// An authorization server, an MCP server, a free address for the new server, and a folder for its
+/// configuration.
 struct Setup {
     idp: Idp,
     upstream: Upstream,
@@ -365,8 +366,8 @@ async fn terminal(arguments: Vec<String>, answers: Vec<(&'static str, String)>) 
     tokio::task::spawn_blocking(run).await.unwrap()
 }
 
-/// J8: a terminal asks each question with its default. The issuer that a protected upstream names is proposed, and its text
-/// cannot control the terminal.
+/// J8: a terminal asks each question with its default. The issuer that a protected upstream names
+/// is proposed, and its text cannot control the terminal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminal_asks_for_what_is_missing() {
     let setup = Setup::start().await;
@@ -422,7 +423,8 @@ async fn a_terminal_asks_for_what_is_missing() {
     setup.assert_valid().await;
 }
 
-/// Ctrl-D ends the questions and writes nothing. An existing file is replaced only after confirmation.
+/// Ctrl-D ends the questions and writes nothing. An existing file is replaced only after
+/// confirmation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminal_can_stop() {
     let folder = Scratch::folder("init");

@@ -59,8 +59,8 @@ impl IntrospectionEndpoint {
         )
     }
 
-    /// Returns a deployment that accepts its tokens in addition to those of an issuer with keys. The endpoint is
-    /// discovered.
+    /// Returns a deployment that accepts its tokens in addition to those of an issuer with keys.
+    /// The endpoint is discovered.
     fn deployment(&self, more: &str) -> DeploymentBuilder {
         let name = self.server.origin();
         let settings = self.settings("introspection");
@@ -116,7 +116,8 @@ fn with(member: &str, value: Value) -> Value {
     response
 }
 
-/// Asserts that the log contains neither the tokens nor the secret, in any of the encodings in which they were sent.
+/// Asserts that the log contains neither the tokens nor the secret, in any of the encodings in
+/// which they were sent.
 fn assert_not_logged(portcullis: &Portcullis) {
     let log = portcullis.log();
     for canary in [TOKEN, SECRET, "100%25", "YSBzZWNyZXQ", "a+secret", "hush"] {
@@ -124,7 +125,8 @@ fn assert_not_logged(portcullis: &Portcullis) {
     }
 }
 
-/// C1, D1: an opaque token that its issuer reports as active is accepted. The request is a POST with a form.
+/// C1, D1: an opaque token that its issuer reports as active is accepted. The request is a POST
+/// with a form.
 #[tokio::test]
 async fn an_active_token() {
     let endpoint = IntrospectionEndpoint::start().await;
@@ -178,7 +180,8 @@ async fn basic_authentication() {
     assert!(!deployment.portcullis.log().contains(&pair));
 }
 
-/// D3, B1: an inactive token, or one that is not an access token for this resource: 401 with the challenge and `invalid_token`.
+/// D3, B1: an inactive token, or one that is not an access token for this resource: 401 with the
+/// challenge and `invalid_token`.
 #[tokio::test]
 async fn rejected_tokens() {
     let endpoint = IntrospectionEndpoint::start().await;
@@ -237,8 +240,9 @@ async fn rejected_tokens() {
     assert_not_logged(&deployment.portcullis);
 }
 
-/// D3, B2, D5: after an invalid response of the issuer, the client gets 401 without `error` and with `Retry-After`.
-/// Only the log has the details, and redirects are not followed. After a valid response, the same token is accepted.
+/// D3, B2, D5: after an invalid response of the issuer, the client gets 401 without `error` and
+/// with `Retry-After`. Only the log has the details, and redirects are not followed. After a valid
+/// response, the same token is accepted.
 #[tokio::test]
 async fn invalid_responses_of_the_issuer() {
     let endpoint = IntrospectionEndpoint::start().await;
@@ -302,8 +306,8 @@ async fn invalid_responses_of_the_issuer() {
     deployment.assert_accepted("the same token", TOKEN).await;
 }
 
-/// D2, B2: if the metadata has no endpoint, or one without TLS, the token is neither accepted nor reported as invalid, and
-/// readiness has the reason.
+/// D2, B2: if the metadata has no endpoint, or one without TLS, the token is neither accepted nor
+/// reported as invalid, and readiness has the reason.
 #[tokio::test]
 async fn an_endpoint_that_is_not_found() {
     let bare = Upstream::scripted(|request| {
@@ -363,7 +367,8 @@ async fn an_endpoint_that_is_not_found() {
     }
 }
 
-/// D4: many requests with one token cause one introspection. The response is not used for another token.
+/// D4: many requests with one token cause one introspection. The response is not used for another
+/// token.
 #[tokio::test]
 async fn a_cached_token() {
     let endpoint = IntrospectionEndpoint::start().await;
@@ -380,8 +385,8 @@ async fn a_cached_token() {
     assert_eq!(endpoint.calls().len(), 2);
 }
 
-/// C1, D4: with `jwt+introspection` the signature is verified first and then the token is introspected. Without
-/// caching, a revoked token is rejected at the next request.
+/// C1, D4: with `jwt+introspection` the signature is verified first and then the token is
+/// introspected. Without caching, a revoked token is rejected at the next request.
 #[tokio::test]
 async fn signature_and_introspection() {
     let endpoint = IntrospectionEndpoint::start().await;

@@ -84,7 +84,8 @@ async fn session_lines_have_the_request_id() {
     }
 }
 
-/// J1: access lines have the resource, the MCP method and tool, the client address, and the times of the upstream and in total.
+/// J1: access lines have the resource, the MCP method and tool, the client address, and the times
+/// of the upstream and in total.
 #[tokio::test]
 async fn access_lines_have_details() {
     let deployment = Deployment::start().await;
@@ -116,7 +117,8 @@ async fn access_lines_have_details() {
     assert_eq!(line.get("upstream.us"), None, "{line}");
 }
 
-/// J1, J2, J8: at level debug, a rejected token is logged beside what was expected: escaped, and never the token.
+/// J1, J2, J8: at level debug, a rejected token is logged beside what was expected: escaped, and
+/// never the token.
 #[tokio::test]
 async fn rejections_are_explained() {
     /// A token, and the members of the log line about its rejection.
@@ -201,8 +203,8 @@ async fn failures_name_the_upstream() {
     );
 }
 
-/// J5: the first forwarding header of a peer that is no trusted proxy causes one warning, which names the peer and the setting.
-/// With the proxy in `trusted_proxies`, there is none.
+/// J5: the first forwarding header of a peer that is no trusted proxy causes one warning, which
+/// names the peer and the setting. With the proxy in `trusted_proxies`, there is none.
 #[tokio::test]
 async fn a_proxy_that_is_not_named() {
     const WARNING: &str = "forwarded headers from 127.0.0.1 are ignored";

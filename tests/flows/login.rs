@@ -157,8 +157,8 @@ async fn a_token_in_the_environment() {
     );
 }
 
-/// H3: an authorization server that the resource does not list is not used. Each invalid setting causes an error of one
-/// line.
+/// H3: an authorization server that the resource does not list is not used. Each invalid setting
+/// causes an error of one line.
 #[tokio::test]
 async fn invalid_settings_cause_one_line() {
     let fixture = Fixture::start().await;
@@ -187,7 +187,8 @@ async fn invalid_settings_cause_one_line() {
     }
 }
 
-/// H1: `client-document` prints a valid client ID metadata document. Its URL must be an https URL with a path.
+/// H1: `client-document` prints a valid client ID metadata document. Its URL must be an https URL
+/// with a path.
 #[tokio::test]
 async fn the_client_id_metadata_document() {
     let url = "https://client.example/portcullis.json";

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::connect::{Bridge, demo};
 
-/// I10: a client's configuration for mcp-remote works unchanged. Each option without effect is logged once.
+/// I10: a client's configuration for mcp-remote works unchanged. Each option without effect is
+/// logged once.
 #[tokio::test]
 async fn a_configuration_for_mcp_remote_works() {
     let ((_demo, url), store) = (demo().await, Scratch::path_for("store"));

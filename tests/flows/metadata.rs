@@ -5,8 +5,8 @@ use serde_json::json;
 
 const ROOT: &str = "/.well-known/oauth-protected-resource";
 
-/// A1, A2, A3: the document is served without authentication at the path form and at the root form, and does not depend on the
-/// `Host`.
+/// A1, A2, A3: the document is served without authentication at the path form and at the root form,
+/// and does not depend on the `Host`.
 #[tokio::test]
 async fn the_document() {
     let settings = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";
@@ -134,7 +134,8 @@ fn two_resources(second: &str) -> DeploymentBuilder {
     ))
 }
 
-/// A3: each of several resources has its path form; the root form belongs to the default one, or does not exist.
+/// A3: each of several resources has its path form; the root form belongs to the default one, or
+/// does not exist.
 #[tokio::test]
 async fn several_resources() {
     let deployment = two_resources("").start().await;
@@ -168,7 +169,8 @@ async fn several_resources() {
     );
 }
 
-/// A6: the URL in the challenge always serves the document. For an endpoint at the root, it is the root form.
+/// A6: the URL in the challenge always serves the document. For an endpoint at the root, it is the
+/// root form.
 #[tokio::test]
 async fn the_challenge_points_to_it() {
     let deployment = Deployment::builder()

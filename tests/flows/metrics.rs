@@ -11,7 +11,8 @@ fn value(text: &str, sample: &str) -> Option<f64> {
         .find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// J2, J7: requests are counted by resource, decision and reason code, with their times, and nothing that a client sends is a label.
+/// J2, J7: requests are counted by resource, decision and reason code, with their times, and
+/// nothing that a client sends is a label.
 #[tokio::test]
 async fn requests_are_counted() {
     let administration = Administration::default();

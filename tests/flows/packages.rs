@@ -1,4 +1,5 @@
-//! The files of `deploy`: the example configurations, and the npm package, the Debian package and the container image.
+//! The files of `deploy`: the example configurations, and the npm package, the Debian package and
+//! the container image.
 
 mod container;
 mod debian;
@@ -47,7 +48,8 @@ fn configuration_of_chart() -> String {
         .fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// J9: every command in the documentation and in `deploy` that runs or installs another party's package names its version.
+/// J9: every command in the documentation and in `deploy` that runs or installs another party's
+/// package names its version.
 #[test]
 fn installed_packages_have_a_version() {
     let root = workspace::root();

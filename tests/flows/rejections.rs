@@ -98,8 +98,8 @@ async fn unauthorized() {
     );
 }
 
-/// E5: a POST without a usable session that is not an `initialize` request gets 400 and -32000 with a null id, for any
-/// body.
+/// E5: a POST without a usable session that is not an `initialize` request gets 400 and -32000 with
+/// a null id, for any body.
 #[tokio::test]
 async fn no_session() {
     let deployment = Deployment::start().await;

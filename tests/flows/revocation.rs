@@ -101,8 +101,8 @@ impl Idp {
     }
 }
 
-/// C1, D2: with a discovered endpoint, a revoked token is rejected immediately, both with introspection and with
-/// `jwt+introspection`.
+/// C1, D2: with a discovered endpoint, a revoked token is rejected immediately, both with
+/// introspection and with `jwt+introspection`.
 #[tokio::test]
 async fn a_revoked_token_is_rejected_immediately() {
     let idp = Idp::start().await;
@@ -150,7 +150,8 @@ async fn a_revocation_has_no_effect_without_introspection() {
         .await;
 }
 
-/// D3: with the defaults, a token that was revoked before its first use is rejected, and so is one of another server.
+/// D3: with the defaults, a token that was revoked before its first use is rejected, and so is one
+/// of another server.
 #[tokio::test]
 async fn the_defaults_reject_inactive_tokens() {
     let idp = Idp::start().await;

@@ -1,4 +1,5 @@
-//! Scopes that a client lacks: requested with the refresh token, or with a new registration that the user accepts.
+//! Scopes that a client lacks: requested with the refresh token, or with a new registration that
+//! the user accepts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,8 +9,8 @@ use serde_json::json;
 
 use crate::connect::Bridge;
 
-/// I5, I6: `token --scope` requests scopes of the login with the refresh token, refuses others with the command that helps, and
-/// never asks the user.
+/// I5, I6: `token --scope` requests scopes of the login with the refresh token, refuses others with
+/// the command that helps, and never asks the user.
 #[tokio::test]
 async fn a_token_with_scopes() {
     let peer = Peer::start(|request| {
@@ -103,8 +104,9 @@ async fn a_token_with_the_long_form_of_a_scope() {
     );
 }
 
-/// I6, H2: if a registration lacks the scopes of a step-up and cannot be updated, `connect` names the scopes and the command that
-/// registers again, and only that request fails. The running bridge uses the token of that command.
+/// I6, H2: if a registration lacks the scopes of a step-up and cannot be updated, `connect` names
+/// the scopes and the command that registers again, and only that request fails. The running bridge
+/// uses the token of that command.
 #[tokio::test]
 async fn a_step_up_that_needs_a_new_registration() {
     let registrations = AtomicUsize::new(0);
@@ -149,7 +151,8 @@ async fn a_step_up_that_needs_a_new_registration() {
     assert_eq!(bridge.close().await.code, Some(0));
 }
 
-/// A device flow, in which each registration gets a token of its own. Only the second one may call tools.
+/// A device flow, in which each registration gets a token of its own. Only the second one may call
+/// tools.
 fn script(request: &PeerRequest, registrations: &AtomicUsize) -> Option<PeerResponse> {
     let base = &request.base;
     if request.is_for_server_metadata() {

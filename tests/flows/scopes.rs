@@ -1,4 +1,5 @@
-//! Scopes that requests need, by resource, route, method and name, and the claims and forms of names in which tokens have them.
+//! Scopes that requests need, by resource, route, method and name, and the claims and forms of
+//! names in which tokens have them.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, modern_request};
 use serde_json::json;
@@ -23,7 +24,8 @@ path = "/mcp"
 scopes = ["mcp:end"]
 "#;
 
-/// B3, B9: one 403 names all scopes that the operation needs, and those of the resource that the token has.
+/// B3, B9: one 403 names all scopes that the operation needs, and those of the resource that the
+/// token has.
 #[tokio::test]
 async fn too_few_scopes() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -173,7 +175,8 @@ async fn in_a_session() {
     );
 }
 
-/// C8: an issuer's `scope_claims` count as scopes. A value that is not a scope name is ignored and not split.
+/// C8: an issuer's `scope_claims` count as scopes. A value that is not a scope name is ignored and
+/// not split.
 #[tokio::test]
 async fn scopes_of_other_claims() {
     let deployment = Deployment::builder()
@@ -225,7 +228,8 @@ async fn scopes_of_other_claims() {
     }
 }
 
-/// B3: `serve` challenges with the form of a scope that clients must request, and accepts tokens with the short form.
+/// B3: `serve` challenges with the form of a scope that clients must request, and accepts tokens
+/// with the short form.
 #[tokio::test]
 async fn a_challenge_names_the_listed_form() {
     const LISTED: &str = "api://11112222-bbbb/mcp:tools";

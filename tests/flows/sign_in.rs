@@ -1,4 +1,5 @@
-//! Sign-ins at authorization servers that deviate from the MCP specification, and sign-ins without a browser.
+//! Sign-ins at authorization servers that deviate from the MCP specification, and sign-ins without
+//! a browser.
 
 use std::{
     collections::HashMap,
@@ -23,7 +24,8 @@ use tokio::{
 
 use crate::connect::Bridge;
 
-/// An authorization server like that of the MCP Python SDK: it lists post and basic, and reads `client_id` from the body.
+/// An authorization server like that of the MCP Python SDK: it lists post and basic, and reads
+/// `client_id` from the body.
 fn body_only(request: &PeerRequest) -> Option<PeerResponse> {
     if request.is_for_server_metadata() {
         let mut metadata = request.server_metadata();
@@ -55,7 +57,8 @@ fn body_only(request: &PeerRequest) -> Option<PeerResponse> {
     }
 }
 
-/// I4: `client_id` is always in the body, post is preferred to basic, and `--token-auth-method` chooses.
+/// I4: `client_id` is always in the body, post is preferred to basic, and `--token-auth-method`
+/// chooses.
 #[tokio::test]
 async fn a_server_that_reads_the_client_from_the_body() {
     for (options, is_basic) in [
@@ -127,7 +130,8 @@ async fn a_server_that_rejects_the_client_in_the_body() {
     assert_eq!(peer.requests("/token").len(), 2);
 }
 
-/// I9: `login` follows a redirect within the resource, as `connect` does, and names the target of any other.
+/// I9: `login` follows a redirect within the resource, as `connect` does, and names the target of
+/// any other.
 #[tokio::test]
 async fn a_login_at_a_server_that_redirects() {
     for (target, works) in [("/mcp/", true), ("/other", false)] {
@@ -156,8 +160,8 @@ async fn a_login_at_a_server_that_redirects() {
     }
 }
 
-/// I1: the client requests a scope in the form that the resource lists, even if the challenge names the shorter form of
-/// tokens. Microsoft Entra ID requires this.
+/// I1: the client requests a scope in the form that the resource lists, even if the challenge names
+/// the shorter form of tokens. Microsoft Entra ID requires this.
 #[tokio::test]
 async fn a_scope_with_a_long_form_in_requests() {
     const LONG: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444/tools";
@@ -208,7 +212,8 @@ fn with_device_flow(request: &PeerRequest) -> Option<PeerResponse> {
     }
 }
 
-/// I8: the device flow of `login` prints the page and the user code. A server without the flow causes an error.
+/// I8: the device flow of `login` prints the page and the user code. A server without the flow
+/// causes an error.
 #[tokio::test]
 async fn a_login_on_another_device() {
     let peer = Peer::start(with_device_flow).await;
@@ -244,8 +249,8 @@ async fn a_login_on_another_device() {
     assert!(rejected.stderr.contains("--device"), "{rejected:?}");
 }
 
-/// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard error, and no browser
-/// opens.
+/// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard
+/// error, and no browser opens.
 #[tokio::test]
 async fn connect_on_another_device() {
     for (command, option) in [("connect", "--device"), ("mcp-remote", "--device-code")] {
@@ -295,8 +300,8 @@ async fn a_login_on_another_device_at_the_development_server() {
     assert!(call.stdout.contains("alice"), "{call:?}");
 }
 
-/// H3: if the server has forgotten the client, the client registers again before the browser opens. `--fresh` and
-/// `--forget-client` cause a new registration. `logout --all` signs out of every URL.
+/// H3: if the server has forgotten the client, the client registers again before the browser opens.
+/// `--fresh` and `--forget-client` cause a new registration. `logout --all` signs out of every URL.
 #[tokio::test]
 async fn forgotten_registrations_are_replaced() {
     // The server knows only the client with this number.
@@ -376,7 +381,8 @@ async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
     Bridge::start(url, arguments, &[]).initialize().await
 }
 
-/// I8, I10: `connect` uses the client credentials grant, or the token that a program prints. No browser is needed.
+/// I8, I10: `connect` uses the client credentials grant, or the token that a program prints. No
+/// browser is needed.
 #[tokio::test]
 async fn connect_without_a_user() {
     let peer = Peer::start(|_| None).await;
@@ -430,7 +436,8 @@ async fn connect_without_a_user() {
     );
 }
 
-/// I3: a pre-registered redirect URI is requested with its host and path. A host other than loopback is rejected.
+/// I3: a pre-registered redirect URI is requested with its host and path. A host other than
+/// loopback is rejected.
 #[tokio::test]
 async fn a_preregistered_redirect_uri() {
     let peer = Peer::start(|_| None).await;

@@ -9,7 +9,8 @@ use portcullis_scenarios::{
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Returns an upstream script whose response to `tools/call` or GET has a body that the test sends through the sender.
+/// Returns an upstream script whose response to `tools/call` or GET has a body that the test sends
+/// through the sender.
 fn script() -> (
     UnboundedSender<Bytes>,
     impl Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync + 'static,
@@ -107,7 +108,8 @@ async fn an_incomplete_response_of_the_upstream() {
     let list = modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     connection.write(&list.bearer(&token).to_bytes()).await;
 
-    // Whether the head is sent before the failure is detected depends on timing. The response is never complete.
+    // Whether the head is sent before the failure is detected depends on timing. The response is
+    // never complete.
     if let Some(head) = connection.head().await {
         assert_eq!(head.status, 200, "{head:?}");
         assert_eq!(head.header("content-length"), Some("100"), "{head:?}");
@@ -115,7 +117,8 @@ async fn an_incomplete_response_of_the_upstream() {
     }
 }
 
-/// E2, L1: an `initialize` with an incomplete response opens no session and is reported as a failure of the upstream.
+/// E2, L1: an `initialize` with an incomplete response opens no session and is reported as a
+/// failure of the upstream.
 #[tokio::test]
 async fn an_incomplete_initialize_response() {
     let raw = RawUpstream::start(

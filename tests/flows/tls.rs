@@ -115,8 +115,8 @@ impl Listener {
     }
 }
 
-/// F8: clients are served with TLS 1.2 and 1.3, over HTTP/1.1 and, if they offer it, over HTTP/2. Clients without TLS
-/// are not served.
+/// F8: clients are served with TLS 1.2 and 1.3, over HTTP/1.1 and, if they offer it, over HTTP/2.
+/// Clients without TLS are not served.
 #[tokio::test]
 async fn both_versions_and_both_protocols() {
     let certified = localhost();
@@ -150,7 +150,8 @@ async fn both_versions_and_both_protocols() {
     );
 }
 
-/// F8: a replaced certificate is used for new connections without a restart. Mismatched files are ignored.
+/// F8: a replaced certificate is used for new connections without a restart. Mismatched files are
+/// ignored.
 #[tokio::test]
 async fn certificates_follow_their_files() {
     let first = localhost();
@@ -286,8 +287,8 @@ async fn an_upstream_in_tls() {
     );
 }
 
-/// L1: an upstream with an untrusted certificate, or one for another name, gets no request. The client gets 502, and
-/// one log line has the reason.
+/// L1: an upstream with an untrusted certificate, or one for another name, gets no request. The
+/// client gets 502, and one log line has the reason.
 #[tokio::test]
 async fn an_upstream_with_a_wrong_certificate() {
     let certified = localhost();

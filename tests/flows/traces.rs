@@ -18,7 +18,8 @@ const CLIENT_SPAN_ID: &str = "00f067aa0ba902b7";
 const SERVER: u8 = 2;
 const CLIENT: u8 = 3;
 
-/// J7, L2: the span of a request has its decision and what it called. It begins a trace, whose identifier is in the access log.
+/// J7, L2: the span of a request has its decision and what it called. It begins a trace, whose
+/// identifier is in the access log.
 #[tokio::test]
 async fn the_span_of_a_request_has_its_decision() {
     let exported = Exported::new().await;
@@ -44,7 +45,8 @@ async fn the_span_of_a_request_has_its_decision() {
     assert_eq!(exported.access_line["trace.id"], request.text("traceId"));
 }
 
-/// J7: a method that a client invents is in an attribute, and not in the name of the span, by which receivers group.
+/// J7: a method that a client invents is in an attribute, and not in the name of the span, by which
+/// receivers group.
 #[tokio::test]
 async fn an_invented_method_names_no_span() {
     let receiver = accepting_receiver().await;
@@ -135,7 +137,8 @@ async fn spans_have_no_secrets() {
     }
 }
 
-/// J7, L2: a client continues its trace only as configured, and makes the server sample only if it is trusted.
+/// J7, L2: a client continues its trace only as configured, and makes the server sample only if it
+/// is trusted.
 #[tokio::test]
 async fn a_client_continues_its_trace_as_configured() {
     for (client, joins, samples) in [
@@ -183,7 +186,8 @@ async fn a_client_continues_its_trace_as_configured() {
     }
 }
 
-/// J7: a receiver that fails delays neither requests nor the shutdown. Spans are sent again, and lost ones are counted.
+/// J7: a receiver that fails delays neither requests nor the shutdown. Spans are sent again, and
+/// lost ones are counted.
 #[tokio::test]
 async fn a_failing_receiver_delays_nothing() {
     let failing =
@@ -278,7 +282,8 @@ struct Exported {
 }
 
 impl Exported {
-    /// Calls a tool with a token, a query and a trace context, sends a request without a token, and stops the server.
+    /// Calls a tool with a token, a query and a trace context, sends a request without a token, and
+    /// stops the server.
     async fn new() -> Self {
         let receiver = accepting_receiver().await;
         let deployment = deployment(&receiver, "sample = 1").await;

@@ -52,8 +52,8 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
     assert_eq!(server.requests("/authorize").len(), 1);
 }
 
-/// I5: a login that cannot be stored fails before the sign-in, and the error names the fix. The bridge signs in and keeps the
-/// tokens in memory, with one warning.
+/// I5: a login that cannot be stored fails before the sign-in, and the error names the fix. The
+/// bridge signs in and keeps the tokens in memory, with one warning.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
     let server = server().await;

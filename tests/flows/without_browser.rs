@@ -19,7 +19,8 @@ const NO_DISPLAY: [(&str, &str); 4] = [
 /// Much less than the time limit of a sign-in.
 const SOON: Duration = Duration::from_secs(15);
 
-/// I7: without browser and terminal, commands fail at once, and the error names the ways to sign in.
+/// I7: without browser and terminal, commands fail at once, and the error names the ways to sign
+/// in.
 #[tokio::test]
 async fn commands_fail_at_once() {
     let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));

@@ -19,7 +19,8 @@ fn end(body: &Value) -> Request {
     Request::post("/v1/sessions/end", body.to_string()).bearer(Administration::TOKEN)
 }
 
-/// E12: the list has each session with its hash, its owner, its age and its streams, page by page, and no identifier.
+/// E12: the list has each session with its hash, its owner, its age and its streams, page by page,
+/// and no identifier.
 #[tokio::test]
 async fn sessions_are_listed() {
     let administration = Administration::default();
@@ -77,8 +78,8 @@ async fn sessions_are_listed() {
     }
 }
 
-/// E9, E12: the sessions of a subject end, also at the upstream. Their streams, and streams without a session, end within a second.
-/// Other subjects keep theirs, and the subject can open new ones.
+/// E9, E12: the sessions of a subject end, also at the upstream. Their streams, and streams without
+/// a session, end within a second. Other subjects keep theirs, and the subject can open new ones.
 #[tokio::test]
 async fn a_subject_ends() {
     let administration = Administration::default();
@@ -129,7 +130,8 @@ async fn a_subject_ends() {
     assert_eq!(deployment.upstream.count_of(&Method::DELETE), 1);
 }
 
-/// E12: sessions in no table end with their subject or client, after a restart before and after the end.
+/// E12: sessions in no table end with their subject or client, after a restart before and after the
+/// end.
 #[tokio::test]
 async fn sessions_in_no_table_end() {
     let administration = Administration::default();
@@ -203,8 +205,8 @@ async fn one_session_ends() {
     assert_eq!(again["error"]["code"], "admin.session_unknown");
 }
 
-/// C11: an issuer's cached tokens are dropped, its streams end, and its keys are fetched again: a token of a withdrawn key is rejected
-/// at once.
+/// C11: an issuer's cached tokens are dropped, its streams end, and its keys are fetched again: a
+/// token of a withdrawn key is rejected at once.
 #[tokio::test]
 async fn cached_tokens_are_dropped() {
     let administration = Administration::default();
@@ -248,8 +250,8 @@ async fn cached_tokens_are_dropped() {
     assert_eq!(unknown["error"]["code"], "admin.issuer_unknown");
 }
 
-/// J2, J4: each action is audited with its target, its result and its client, rejected ones too. The token is neither in the log nor
-/// in the trail.
+/// J2, J4: each action is audited with its target, its result and its client, rejected ones too.
+/// The token is neither in the log nor in the trail.
 #[tokio::test]
 async fn actions_are_audited() {
     let administration = Administration::default();
@@ -308,7 +310,8 @@ async fn actions_are_audited() {
     assert!(!written.contains(wrong));
 }
 
-/// E12: the command lists, ends and drops as a table and as JSON, and its exit codes tell what happened.
+/// E12: the command lists, ends and drops as a table and as JSON, and its exit codes tell what
+/// happened.
 #[tokio::test]
 async fn the_command_does_the_same() {
     let administration = Administration::default();
@@ -361,7 +364,8 @@ async fn the_command_does_the_same() {
     assert!(listed.stdout.contains("no such sessions"), "{listed:?}");
 }
 
-/// E12: the socket is private, goes with its server, and is replaced after a crash. A reload does not change it.
+/// E12: the socket is private, goes with its server, and is replaced after a crash. A reload does
+/// not change it.
 #[tokio::test]
 async fn the_socket_follows_the_server() {
     let administration = Administration::default();

@@ -1,9 +1,10 @@
-//! The confirmation of a DELETE: the client learns that its session has ended only when the end is recorded.
+//! The confirmation of a DELETE: the client learns that its session has ended only when the end is
+//! recorded.
 
 use portcullis_scenarios::{Deployment, Scratch};
 
-/// E9, E12: while the state directory cannot be written, no DELETE of a session is confirmed: not the second one of two in progress,
-/// and not a later one.
+/// E9, E12: while the state directory cannot be written, no DELETE of a session is confirmed: not
+/// the second one of two in progress, and not a later one.
 #[tokio::test]
 async fn not_while_the_disk_is_full() {
     for ended_status in [400, 404] {

@@ -3,7 +3,8 @@
 use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call_message};
 use serde_json::json;
 
-/// E9: DELETE is forwarded with the upstream's identifier and ends the session. For the next DELETE it is unknown.
+/// E9: DELETE is forwarded with the upstream's identifier and ends the session. For the next DELETE
+/// it is unknown.
 #[tokio::test]
 async fn by_delete() {
     let deployment = Deployment::start().await;
@@ -69,7 +70,8 @@ async fn by_delete_at_an_upstream_without_it() {
     }
 }
 
-/// E9: a DELETE ends the session even if the upstream fails. The DELETE to the upstream is then repeated.
+/// E9: a DELETE ends the session even if the upstream fails. The DELETE to the upstream is then
+/// repeated.
 #[tokio::test]
 async fn by_delete_at_an_upstream_that_fails() {
     for status in [500, 503, 403] {
@@ -100,7 +102,8 @@ async fn by_delete_at_an_upstream_that_fails() {
     }
 }
 
-/// E9: the upstream's 404 for the identifier ends the session. The end of a GET stream and other statuses do not.
+/// E9: the upstream's 404 for the identifier ends the session. The end of a GET stream and other
+/// statuses do not.
 #[tokio::test]
 async fn by_the_upstream() {
     let script = |request: &RecordedRequest| match request.message_method().as_deref() {

@@ -67,8 +67,8 @@ async fn stream(deployment: &Deployment, token: &str, session: &str) -> Connecti
     connection
 }
 
-/// E9, J4: a client that opens a session for each task and deletes none is never rejected. Each time, the least
-/// recently used session ends, which is audited, and it is ended at the upstream.
+/// E9, J4: a client that opens a session for each task and deletes none is never rejected. Each
+/// time, the least recently used session ends, which is audited, and it is ended at the upstream.
 #[tokio::test]
 async fn a_session_for_each_task() {
     const TASKS: usize = 200;
@@ -120,8 +120,9 @@ async fn a_session_for_each_task() {
     assert_eq!(ended("shutdown"), MAX);
 }
 
-/// E9: sessions with an open stream or a request in progress are not evicted. When all are in use, new ones get 503
-/// with `Retry-After` before anything is sent to the upstream. Other owners are not affected.
+/// E9: sessions with an open stream or a request in progress are not evicted. When all are in use,
+/// new ones get 503 with `Retry-After` before anything is sent to the upstream. Other owners are
+/// not affected.
 #[tokio::test]
 async fn sessions_in_use() {
     let (streams, deployment) = streaming_deployment(2).await;
@@ -238,8 +239,8 @@ async fn a_failed_initialize() {
     assert!(!deployment.portcullis.log().contains("session ended"));
 }
 
-/// E2, E9: of concurrent `initialize` requests at the limit, each needs an unused session. If none is left when the
-/// upstream responds, the request gets 503 and the upstream's session is ended.
+/// E2, E9: of concurrent `initialize` requests at the limit, each needs an unused session. If none
+/// is left when the upstream responds, the request gets 503 and the upstream's session is ended.
 #[tokio::test]
 async fn concurrent_initializes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

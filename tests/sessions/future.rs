@@ -7,7 +7,8 @@ use portcullis_scenarios::{Administration, Deployment, Scratch, Signal};
 /// The end of all sessions that were created until the year 11476.
 const FLOOR: &str = "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEQ2TFuwAAAAAAA";
 
-/// E12, J9: an end in the far future ends the sessions of the present only. The next ones work, expire, and are listed.
+/// E12, J9: an end in the far future ends the sessions of the present only. The next ones work,
+/// expire, and are listed.
 #[tokio::test]
 async fn ends_in_the_future_end_nothing_later() {
     let state = Scratch::path_for("state");

@@ -17,8 +17,8 @@ async fn with_keys(file: &Scratch) -> Deployment {
     Deployment::builder().tables(tables).start().await
 }
 
-/// E10: with configured keys, the owner gets 404 for a session that a restart ended, in the format of each method.
-/// Other owners and requests with forged identifiers get 400.
+/// E10: with configured keys, the owner gets 404 for a session that a restart ended, in the format
+/// of each method. Other owners and requests with forged identifiers get 400.
 #[tokio::test]
 async fn a_restart_with_the_same_keys() {
     let keys = Scratch::file("session-keys", OLD);
@@ -68,7 +68,8 @@ async fn a_restart_with_the_same_keys() {
     );
 }
 
-/// E10: keys are reloaded from their file without a restart, and no session is lost. An invalid file is ignored.
+/// E10: keys are reloaded from their file without a restart, and no session is lost. An invalid
+/// file is ignored.
 #[tokio::test]
 async fn a_rotation() {
     let keys = Scratch::file("session-keys", &format!("{OLD}\n"));
@@ -109,8 +110,8 @@ async fn a_rotation() {
     echo(&deployment, &session).await.assert_no_session();
 }
 
-/// E10, J6: keys come from the environment or a file. Literal, short, repeated and missing keys are rejected at
-/// startup.
+/// E10, J6: keys come from the environment or a file. Literal, short, repeated and missing keys are
+/// rejected at startup.
 #[tokio::test]
 async fn unusable_keys() {
     for (setting, named) in [

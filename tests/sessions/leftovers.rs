@@ -10,8 +10,8 @@ use tokio::{
     time::timeout,
 };
 
-/// E2, E9: a session that the upstream opens for a disconnected client is ended there. Its capacity is reserved until
-/// then.
+/// E2, E9: a session that the upstream opens for a disconnected client is ended there. Its capacity
+/// is reserved until then.
 #[tokio::test]
 async fn before_the_response_begins() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -4,8 +4,8 @@ use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
-/// E2, E4: `initialize` opens a session, and only its response has the identifier. Later requests reach the upstream
-/// with the upstream's own identifier.
+/// E2, E4: `initialize` opens a session, and only its response has the identifier. Later requests
+/// reach the upstream with the upstream's own identifier.
 #[tokio::test]
 async fn opened_and_used() {
     let deployment = Deployment::start().await;
@@ -117,8 +117,8 @@ async fn a_refreshed_token() {
     }
 }
 
-/// E7: a token without `sub` opens no session, unless its issuer allows clients to own sessions; a client never equals a
-/// subject.
+/// E7: a token without `sub` opens no session, unless its issuer allows clients to own sessions; a
+/// client never equals a subject.
 #[tokio::test]
 async fn tokens_without_a_subject() {
     let deployment = Deployment::start().await;
@@ -233,7 +233,8 @@ async fn what_opens_no_session() {
     assert_eq!(response.count("mcp-session-id"), 1, "{response:?}");
 }
 
-/// F4: in a session, invalid JSON gets -32700, invalid JSON-RPC -32600, and another content type 415.
+/// F4: in a session, invalid JSON gets -32700, invalid JSON-RPC -32600, and another content type
+/// 415.
 #[tokio::test]
 async fn bodies_in_a_session() {
     let deployment = Deployment::start().await;

@@ -13,8 +13,8 @@ fn assert_full(response: &HttpResponse) {
     assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
 }
 
-/// E9: at the total limit, new sessions get 503 with `Retry-After` for every owner. No session is evicted, not even one
-/// of the same owner.
+/// E9: at the total limit, new sessions get 503 with `Retry-After` for every owner. No session is
+/// evicted, not even one of the same owner.
 #[tokio::test]
 async fn in_total() {
     let deployment = Deployment::builder()
@@ -67,8 +67,9 @@ async fn rejected_sessions_release_their_capacity() {
     assert_full(&deployment.try_token(&token).await);
 }
 
-/// E9: one subject has a limit with all its clients together, so that it cannot take all sessions by registering clients. Its clients
-/// still replace their own sessions, and other subjects are not affected.
+/// E9: one subject has a limit with all its clients together, so that it cannot take all sessions
+/// by registering clients. Its clients still replace their own sessions, and other subjects are not
+/// affected.
 #[tokio::test]
 async fn of_a_subject_with_many_clients() {
     let tables = "[session]\nmax_total = 40\nmax_per_owner = 2\nmax_per_subject = 5";
@@ -103,8 +104,9 @@ async fn of_a_subject_with_many_clients() {
         .await;
 }
 
-/// E9: one subject cannot fill the table of remembered ends with many clients. With the ends of more than 256 clients, the oldest are
-/// forgotten, and sessions of the subject that were created before them end, with whichever client. Other subjects are not affected.
+/// E9: one subject cannot fill the table of remembered ends with many clients. With the ends of
+/// more than 256 clients, the oldest are forgotten, and sessions of the subject that were created
+/// before them end, with whichever client. Other subjects are not affected.
 #[tokio::test]
 async fn remembered_ends_of_a_subject_with_many_clients() {
     const CLIENTS: usize = 257;

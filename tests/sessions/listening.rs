@@ -15,7 +15,8 @@ fn listen(token: &str) -> Request {
     .bearer(token)
 }
 
-/// E9: DELETE ends the streams of its session within a second, to the client and at the upstream. Other streams continue.
+/// E9: DELETE ends the streams of its session within a second, to the client and at the upstream.
+/// Other streams continue.
 #[tokio::test]
 async fn until_the_session_is_deleted() {
     let streams = EventStreams::default();

@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
 
-/// The number of sessions. The full one is more than the file of ends could take without being rewritten.
+/// The number of sessions. The full one is more than the file of ends could take without being
+/// rewritten.
 fn sessions() -> usize {
     if is_full_run() { 20_000 } else { 1_000 }
 }
@@ -29,8 +30,8 @@ const LINE: u64 = 61;
 /// The file is rewritten when it has grown by this, in bytes.
 const GROWTH: u64 = 1 << 20;
 
-/// E9, E12: one user in a loop of `initialize` and DELETE ends no session of another user, not even after a restart, and the state
-/// directory stays small.
+/// E9, E12: one user in a loop of `initialize` and DELETE ends no session of another user, not even
+/// after a restart, and the state directory stays small.
 #[tokio::test]
 async fn in_a_loop() {
     let state = Scratch::path_for("state");
@@ -95,8 +96,8 @@ async fn in_a_loop() {
     );
 }
 
-/// E9, E12: a subject that registers a client for each session ends its own oldest sessions, instead of filling the table of ends for
-/// all. What it has deleted stays deleted.
+/// E9, E12: a subject that registers a client for each session ends its own oldest sessions,
+/// instead of filling the table of ends for all. What it has deleted stays deleted.
 #[tokio::test]
 async fn with_many_clients() {
     let state = Scratch::path_for("state");

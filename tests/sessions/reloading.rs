@@ -18,8 +18,8 @@ fn initializes(upstream: &Upstream) -> usize {
         .count()
 }
 
-/// J10: a valid change takes effect and is logged with key, old and new value; sessions, cached tokens, keys of issuers and
-/// other resources remain.
+/// J10: a valid change takes effect and is logged with key, old and new value; sessions, cached
+/// tokens, keys of issuers and other resources remain.
 #[tokio::test]
 async fn a_valid_change_keeps_the_rest() {
     let reloading = ReloadableServer::start(Upstream::start().await, "").await;
@@ -61,7 +61,8 @@ async fn a_valid_change_keeps_the_rest() {
     );
 }
 
-/// J10: an invalid configuration is rejected as a whole, with every reason in the log, and the running one stays in use.
+/// J10: an invalid configuration is rejected as a whole, with every reason in the log, and the
+/// running one stays in use.
 #[tokio::test]
 async fn an_invalid_configuration_changes_nothing() {
     let reloading = ReloadableServer::start(Upstream::start().await, "").await;
@@ -122,7 +123,8 @@ async fn an_invalid_configuration_changes_nothing() {
     }
 }
 
-/// J10: changed settings that need a restart are logged and have no effect. Other changes of the same file take effect.
+/// J10: changed settings that need a restart are logged and have no effect. Other changes of the
+/// same file take effect.
 #[tokio::test]
 async fn settings_that_need_a_restart() {
     let reloading = ReloadableServer::start(Upstream::start().await, "").await;
@@ -145,8 +147,8 @@ async fn settings_that_need_a_restart() {
     assert_eq!(reloading.call("/mcp", &token, &session).await.status, 403);
 }
 
-/// J10, E9: sessions of a removed resource end, at the upstream and in the audit trail, and requests for the resource
-/// get 404.
+/// J10, E9: sessions of a removed resource end, at the upstream and in the audit trail, and
+/// requests for the resource get 404.
 #[tokio::test]
 async fn a_removed_resource() {
     let audit = Scratch::file("audit.jsonl", "");

@@ -1,4 +1,5 @@
-//! Sessions that a changed configuration ends, even if they are late, in no table, or their end cannot be written.
+//! Sessions that a changed configuration ends, even if they are late, in no table, or their end
+//! cannot be written.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use portcullis_scenarios::{
 const ANSWER: &str =
     r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
 
-/// J10, E9: a session that a late response opens at the former upstream is ended there, and the new upstream is sent nothing.
+/// J10, E9: a session that a late response opens at the former upstream is ended there, and the new
+/// upstream is sent nothing.
 #[tokio::test]
 async fn a_late_session_of_a_former_upstream() {
     let held = Arc::new(Mutex::new(None));
@@ -61,8 +63,8 @@ async fn a_late_session_of_a_former_upstream() {
     assert_eq!(reloading.upstream.count(), 2);
 }
 
-/// J10, E12: the sessions of an issuer that is removed from one resource end there, even those in no table, and stay ended when
-/// it is added again. Those at the other resource continue.
+/// J10, E12: the sessions of an issuer that is removed from one resource end there, even those in
+/// no table, and stay ended when it is added again. Those at the other resource continue.
 #[tokio::test]
 async fn an_issuer_removed_from_one_resource() {
     let second = AuthorizationServer::start(ReloadableServer::MCP);
@@ -108,8 +110,9 @@ async fn an_issuer_removed_from_one_resource() {
     assert_eq!(reloading.call("/mcp", &mcp, &reopened).await.status, 200);
 }
 
-/// J10, E12: if the state directory cannot be written, a DELETE is answered 503, and the log and the audit trail say that a removed
-/// resource's end is not recorded. In this process, the end still applies.
+/// J10, E12: if the state directory cannot be written, a DELETE is answered 503, and the log and
+/// the audit trail say that a removed resource's end is not recorded. In this process, the end
+/// still applies.
 #[tokio::test]
 async fn an_end_that_cannot_be_recorded() {
     let reloading = ReloadableServer::start_limited(

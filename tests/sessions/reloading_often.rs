@@ -83,7 +83,8 @@ async fn many_reloads_under_load() {
     assert_eq!(server.issuer.key_requests(), 1);
 }
 
-/// Opens streams, each of another user. One after the other: the upstream numbers them in the order in which they open.
+/// Opens streams, each of another user. One after the other: the upstream numbers them in the order
+/// in which they open.
 async fn open_streams(server: &ReloadableServer, count: usize) -> Vec<Connection> {
     let mut streams = Vec::new();
     for number in 0..count {
@@ -102,7 +103,8 @@ async fn open_streams(server: &ReloadableServer, count: usize) -> Vec<Connection
     streams
 }
 
-/// Reloads a configuration whose limits and second resource are new each time. No session and no stream ends.
+/// Reloads a configuration whose limits and second resource are new each time. No session and no
+/// stream ends.
 async fn reload_valid(server: &ReloadableServer, number: usize) {
     let other = format!(
         "\"/other\"\nrealm = \"realm {number}\"\nupstream_head_timeout = \"{}s\"",
@@ -178,7 +180,8 @@ impl Clients {
         }
     }
 
-    /// Waits until the clients of each endpoint have received another response. A client that failed receives none.
+    /// Waits until the clients of each endpoint have received another response. A client that
+    /// failed receives none.
     async fn receive_more_responses(&self, reload: usize) {
         let before = self.responses.counts();
         let all_grow = async {

@@ -2,8 +2,8 @@
 
 use portcullis_scenarios::{Deployment, HttpResponse, Request};
 
-/// E8: the response to a token with other scopes has a new session identifier. Both identify the same session, and one
-/// DELETE ends it.
+/// E8: the response to a token with other scopes has a new session identifier. Both identify the
+/// same session, and one DELETE ends it.
 #[tokio::test]
 async fn for_other_scopes() {
     let deployment = Deployment::start().await;

@@ -12,8 +12,8 @@ use portcullis_scenarios::Signal;
 
 use self::deployment::{Redis, Replicas};
 
-/// E13: replicas continue each other's sessions. After a confirmed end, all replicas reject the session, also those that have it
-/// in their tables.
+/// E13: replicas continue each other's sessions. After a confirmed end, all replicas reject the
+/// session, also those that have it in their tables.
 #[tokio::test]
 async fn sessions_continue_and_end_on_all() {
     let Some(redis) = Redis::start().await else {
@@ -39,7 +39,8 @@ async fn sessions_continue_and_end_on_all() {
     }
 }
 
-/// E13: a replica that was killed delays the confirmation of an end until its lease of 2 s expires, but does not prevent it.
+/// E13: a replica that was killed delays the confirmation of an end until its lease of 2 s expires,
+/// but does not prevent it.
 #[tokio::test]
 async fn killed_replicas() {
     let Some(redis) = Redis::start().await else {

@@ -22,8 +22,8 @@ fn with_state(directory: &Scratch) -> String {
     format!("state_dir = \"{}\"", directory.as_str())
 }
 
-/// E12: clients continue their sessions after a crash and after a shutdown, without a new `initialize` at the upstream. A
-/// deleted session stays deleted.
+/// E12: clients continue their sessions after a crash and after a shutdown, without a new
+/// `initialize` at the upstream. A deleted session stays deleted.
 #[tokio::test]
 async fn sessions_continue() {
     let state = Scratch::path_for("state");
@@ -75,7 +75,8 @@ async fn sessions_continue() {
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }
 
-/// E12: without a state directory, sessions are kept in memory. They end with the process, also at the upstream.
+/// E12: without a state directory, sessions are kept in memory. They end with the process, also at
+/// the upstream.
 #[tokio::test]
 async fn without_a_directory() {
     let deployment = Deployment::builder()

@@ -1,5 +1,5 @@
-//! The revisions of sessions, and the response to `initialize` when the upstream negotiates a revision that is not
-//! served.
+//! The revisions of sessions, and the response to `initialize` when the upstream negotiates a
+//! revision that is not served.
 
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, INITIALIZE, Request, Upstream, call_message,
@@ -21,8 +21,8 @@ async fn negotiating(revision: &'static str, content_type: &'static str) -> Upst
     .await
 }
 
-/// E11: a session of 2025-03-26 works with and without a version header, which that revision does not have. Batches are
-/// rejected.
+/// E11: a session of 2025-03-26 works with and without a version header, which that revision does
+/// not have. Batches are rejected.
 #[tokio::test]
 async fn the_first_one_with_streamable_http() {
     let deployment = Deployment::builder()
@@ -75,8 +75,8 @@ async fn the_first_one_with_streamable_http() {
         .assert_rpc_error(400, -32600);
 }
 
-/// E11: an `initialize` that negotiates a revision that is not served fails, names the served ones, and leaves no
-/// session.
+/// E11: an `initialize` that negotiates a revision that is not served fails, names the served ones,
+/// and leaves no session.
 #[tokio::test]
 async fn one_that_is_not_served() {
     for (revision, content_type, setting, served) in [
@@ -138,7 +138,8 @@ async fn one_that_is_not_served() {
     }
 }
 
-/// E2, E11: if the client disconnects before the negotiated revision is known, the session is ended at the upstream.
+/// E2, E11: if the client disconnects before the negotiated revision is known, the session is ended
+/// at the upstream.
 #[tokio::test]
 async fn before_it_is_known() {
     let upstream = Upstream::scripted(|request| {
@@ -221,8 +222,8 @@ async fn with_further_events() {
     assert_eq!(client.chunk().await.unwrap(), b"data: later\n\n");
 }
 
-/// E11, L6: methods that 2026-07-28 does not have get the upstream's response, and its list of revisions restricts the
-/// gateway's list.
+/// E11, L6: methods that 2026-07-28 does not have get the upstream's response, and its list of
+/// revisions restricts the gateway's list.
 #[tokio::test]
 async fn without_sessions() {
     let upstream = Upstream::scripted(|request| {

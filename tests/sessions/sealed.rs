@@ -54,8 +54,8 @@ fn upstream_session(deployment: &Deployment) -> String {
         .to_owned()
 }
 
-/// E12: a replica with the same keys continues a session that another one opened: with the same upstream session and
-/// revision, and only for its owner. A DELETE ends the session.
+/// E12: a replica with the same keys continues a session that another one opened: with the same
+/// upstream session and revision, and only for its owner. A DELETE ends the session.
 #[tokio::test]
 async fn at_another_replica() {
     let replicas = Replicas::new("");
@@ -109,8 +109,8 @@ async fn at_another_replica() {
     assert!(!log.contains(&theirs), "an identifier is in the log");
 }
 
-/// E12: a shutdown does not end sessions that the next process continues. Without shared keys and a state directory, it
-/// ends them upstream.
+/// E12: a shutdown does not end sessions that the next process continues. Without shared keys and a
+/// state directory, it ends them upstream.
 #[tokio::test]
 async fn after_a_restart() {
     for is_shared in [true, false] {
@@ -150,7 +150,8 @@ async fn after_a_restart() {
     }
 }
 
-/// E8, E12: a token with other scopes gets the same new identifier at each replica, and each replica knows it.
+/// E8, E12: a token with other scopes gets the same new identifier at each replica, and each
+/// replica knows it.
 #[tokio::test]
 async fn with_one_successor() {
     let replicas = Replicas::new("");
@@ -176,8 +177,9 @@ async fn with_one_successor() {
     }
 }
 
-/// E9, E12: a session that continues takes capacity like a new one. At the owner's limit, the owner's least recently used
-/// session ends. At the total limit, the request gets 503, and the session can continue later.
+/// E9, E12: a session that continues takes capacity like a new one. At the owner's limit, the
+/// owner's least recently used session ends. At the total limit, the request gets 503, and the
+/// session can continue later.
 #[tokio::test]
 async fn within_the_limits() {
     let replicas = Replicas::new("max_per_owner = 2\nmax_total = 3");
@@ -227,8 +229,8 @@ fn bob_of(deployment: &Deployment) -> String {
     deployment.token().subject("bob").sign()
 }
 
-/// E12: if the upstream's identifier is too long to be sealed, the session works, but ends with its process. One warning is
-/// logged.
+/// E12: if the upstream's identifier is too long to be sealed, the session works, but ends with its
+/// process. One warning is logged.
 #[tokio::test]
 async fn not_with_a_long_upstream_identifier() {
     let long = "x".repeat(292);

@@ -7,7 +7,8 @@ use serde_json::json;
 
 const OFF: &str = "required_scopes = [\"mcp:tools\"]\nsessions = \"off\"";
 
-/// E14: no request needs an identifier, none is issued, and the session header is removed in both directions.
+/// E14: no request needs an identifier, none is issued, and the session header is removed in both
+/// directions.
 #[tokio::test]
 async fn no_identifier_is_needed_or_issued() {
     let script = |request: &RecordedRequest| {

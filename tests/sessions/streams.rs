@@ -19,8 +19,8 @@ async fn ended_as(deployment: &Deployment, code: &str) -> Value {
         .await
 }
 
-/// L3: a stream ends when its token expires, after the current event. The client's next request gets 401. Log and audit
-/// trail have the reason.
+/// L3: a stream ends when its token expires, after the current event. The client's next request
+/// gets 401. Log and audit trail have the reason.
 #[tokio::test]
 async fn with_an_expiring_token() {
     let streams = EventStreams::default();
@@ -77,8 +77,8 @@ async fn with_an_expiring_token() {
     assert!(!deployment.portcullis.log().contains(&token));
 }
 
-/// L3: streams continue while their owner uses the session with a newer token that has at least the same scopes. A token
-/// with fewer scopes, or of another owner, does not keep them open.
+/// L3: streams continue while their owner uses the session with a newer token that has at least the
+/// same scopes. A token with fewer scopes, or of another owner, does not keep them open.
 #[tokio::test]
 async fn with_newer_tokens() {
     let streams = EventStreams::default();
@@ -113,7 +113,8 @@ async fn with_newer_tokens() {
     kept.assert_open().await;
 }
 
-/// L3: the response stream of a modern request ends when its own token expires. Other tokens of the same owner do not extend it.
+/// L3: the response stream of a modern request ends when its own token expires. Other tokens of the
+/// same owner do not extend it.
 #[tokio::test]
 async fn without_a_session() {
     let streams = EventStreams::default();
@@ -193,8 +194,8 @@ fn active() -> Value {
     json!({ "active": true, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
 }
 
-/// L3: when an introspected token is revoked, its streams end within the interval, and the next request with it is
-/// rejected. Each check of the token serves all its streams.
+/// L3: when an introspected token is revoked, its streams end within the interval, and the next
+/// request with it is rejected. Each check of the token serves all its streams.
 #[tokio::test]
 async fn with_a_revoked_token() {
     let endpoint = IntrospectionEndpoint::start().await;
@@ -257,8 +258,8 @@ async fn with_a_revoked_token() {
     );
 }
 
-/// L3: the streams of an opaque token without `exp` end when the token becomes inactive, gets another audience, or loses a
-/// scope.
+/// L3: the streams of an opaque token without `exp` end when the token becomes inactive, gets
+/// another audience, or loses a scope.
 #[tokio::test]
 async fn with_an_opaque_token() {
     const TOKEN: &str = "opaque-canary";
@@ -333,8 +334,8 @@ async fn with_an_issuer_that_fails() {
     ended_as(&deployment, "stream.introspection_failed").await;
 }
 
-/// L3: a single failure ends no stream. A signed token's `exp` applies even if the introspection endpoint reports the token
-/// as active.
+/// L3: a single failure ends no stream. A signed token's `exp` applies even if the introspection
+/// endpoint reports the token as active.
 #[tokio::test]
 async fn with_an_issuer_that_fails_once() {
     let endpoint = IntrospectionEndpoint::start().await;

@@ -3,7 +3,8 @@
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, modern_request};
 use serde_json::json;
 
-/// F7: sessions have no owner and are found by their identifier only. Tokens are ignored, and no metadata is served.
+/// F7: sessions have no owner and are found by their identifier only. Tokens are ignored, and no
+/// metadata is served.
 #[tokio::test]
 async fn sessions_without_owners() {
     let deployment = Deployment::builder()

@@ -1,4 +1,5 @@
-//! Shared session keys without the record of ended sessions: sessions of earlier processes never continue.
+//! Shared session keys without the record of ended sessions: sessions of earlier processes never
+//! continue.
 
 use std::fs;
 
@@ -63,8 +64,8 @@ async fn assert_ended(deployment: &Deployment, sessions: &[String]) {
     );
 }
 
-/// E12, N4: where the operator chose it, a server with a damaged state directory starts, accepts no identifier of an earlier process, and
-/// confirms no end.
+/// E12, N4: where the operator chose it, a server with a damaged state directory starts, accepts no
+/// identifier of an earlier process, and confirms no end.
 #[tokio::test]
 async fn ends_are_rejected() {
     let state = Scratch::path_for("state");
@@ -107,8 +108,8 @@ async fn ends_are_rejected() {
     );
 }
 
-/// E12, N4: a state directory whose file of ends was removed does not know which sessions have ended. None of an earlier process continues,
-/// also after another restart. Later ones do.
+/// E12, N4: a state directory whose file of ends was removed does not know which sessions have
+/// ended. None of an earlier process continues, also after another restart. Later ones do.
 #[tokio::test]
 async fn the_record_is_lost() {
     let state = Scratch::path_for("state");

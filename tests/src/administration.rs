@@ -83,7 +83,8 @@ impl Administration {
         )
     }
 
-    /// Sends a request and returns the status, the head in lower case, and the body of the response.
+    /// Sends a request and returns the status, the head in lower case, and the body of the
+    /// response.
     ///
     /// # Panics
     /// Panics if there is no response in time.

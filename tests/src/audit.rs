@@ -7,11 +7,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::TIMEOUT;
 
-/// Waits for a record that satisfies a predicate and returns all records of the file. A file that does not exist has no records,
-/// and an incomplete last line is skipped.
+/// Waits for a record that satisfies a predicate and returns all records of the file. A file that
+/// does not exist has no records, and an incomplete last line is skipped.
 ///
 /// # Panics
-/// Panics if there is no such record in time, the file cannot be read, or a complete line is not JSON.
+/// Panics if there is no such record in time, the file cannot be read, or a complete line is not
+/// JSON.
 pub async fn audit_records(path: impl AsRef<Path>, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let path = path.as_ref();
     let deadline = Instant::now() + TIMEOUT;

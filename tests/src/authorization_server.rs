@@ -19,8 +19,8 @@ use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpSocket;
 
-/// An authorization server that publishes the metadata and keys of an issuer over a socket. It refuses connections
-/// until it is opened.
+/// An authorization server that publishes the metadata and keys of an issuer over a socket. It
+/// refuses connections until it is opened.
 pub struct AuthorizationServer {
     test_issuer: Arc<TestIssuer>,
     socket: Option<TcpSocket>,

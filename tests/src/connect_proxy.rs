@@ -12,9 +12,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::PrivateAuthority;
 
-/// A proxy for `CONNECT` requests. It connects only to the configured hosts, without DNS, and responds to others with
-/// 502. It presents a certificate of a private authority for each host and forwards the decrypted bytes to a loopback
-/// address.
+/// A proxy for `CONNECT` requests. It connects only to the configured hosts, without DNS, and
+/// responds to others with
+/// 502. It presents a certificate of a private authority for each host and forwards the decrypted
+///      bytes to a loopback address.
 pub struct ConnectProxy {
     address: SocketAddr,
     targets: Arc<Mutex<Vec<String>>>,

@@ -36,7 +36,8 @@ impl Connection {
         }
     }
 
-    /// Sends bytes. It is not an error if the server closes the connection before it has read everything.
+    /// Sends bytes. It is not an error if the server closes the connection before it has read
+    /// everything.
     pub async fn write(&mut self, bytes: &[u8]) {
         self.head_only = bytes.starts_with(b"HEAD ");
         let written = timeout(TIMEOUT, self.stream.write_all(bytes)).await;

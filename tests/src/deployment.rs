@@ -5,7 +5,8 @@ use portcullis_testkit::{TestIssuer, TokenBuilder};
 
 use crate::{HttpResponse, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
 
-/// The endpoint's URL as clients know it. The program listens on another port, which has no effect on clients.
+/// The endpoint's URL as clients know it. The program listens on another port, which has no effect
+/// on clients.
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
 
@@ -84,8 +85,8 @@ impl DeploymentBuilder {
         self
     }
 
-    /// Sets the program's limit of open files as arguments of `ulimit`, such as `-Sn 256`. Default: that of this
-    /// process.
+    /// Sets the program's limit of open files as arguments of `ulimit`, such as `-Sn 256`. Default:
+    /// that of this process.
     #[must_use]
     pub fn file_limit(mut self, limit: &'static str) -> Self {
         self.files = Some(limit);
@@ -172,8 +173,9 @@ impl Deployment {
         DeploymentBuilder::default()
     }
 
-    /// Ends the program with a signal and starts it again with the same configuration, issuer and upstream. Its state continues
-    /// only in a configured `state_dir`. The log format is JSON, and files are not limited.
+    /// Ends the program with a signal and starts it again with the same configuration, issuer and
+    /// upstream. Its state continues only in a configured `state_dir`. The log format is JSON, and
+    /// files are not limited.
     ///
     /// # Panics
     /// Panics if it does not end or start.
@@ -184,7 +186,8 @@ impl Deployment {
         self
     }
 
-    /// Returns the configuration, to start another program with the same issuer and upstream: a replica.
+    /// Returns the configuration, to start another program with the same issuer and upstream: a
+    /// replica.
     pub fn configuration(&self) -> &str {
         &self.configuration
     }
@@ -246,8 +249,9 @@ impl Deployment {
         assert_eq!(self.upstream.count(), before + 1, "{case}");
     }
 
-    /// Asserts that each token is rejected with 401 and `error="invalid_token"`, that the log has the reason code and
-    /// the response does not, and that no request reached the upstream. A case is a name, a token and a code.
+    /// Asserts that each token is rejected with 401 and `error="invalid_token"`, that the log has
+    /// the reason code and the response does not, and that no request reached the upstream. A case
+    /// is a name, a token and a code.
     ///
     /// # Panics
     /// Panics otherwise.

@@ -25,7 +25,8 @@ impl EventStreams {
     /// The event that [`send`](Self::send) sends.
     pub const EVENT: &'static str = "data: open\n\n";
 
-    /// Starts an upstream that responds to GET, `tools/call` and `subscriptions/listen` with an event stream.
+    /// Starts an upstream that responds to GET, `tools/call` and `subscriptions/listen` with an
+    /// event stream.
     pub async fn upstream(&self) -> Upstream {
         self.upstream_for(|request| {
             let method = request.message_method();
@@ -38,7 +39,8 @@ impl EventStreams {
         .await
     }
 
-    /// Starts an upstream that responds to GET with an event stream, and to calls with their results.
+    /// Starts an upstream that responds to GET with an event stream, and to calls with their
+    /// results.
     pub async fn listening_upstream(&self) -> Upstream {
         self.upstream_for(|request| request.method == Method::GET)
             .await

@@ -53,7 +53,8 @@ impl HttpResponse {
         Some(after.split_once('"')?.0)
     }
 
-    /// Asserts what all 401 responses of a [`Deployment`] have in common, and returns the challenge's `error`.
+    /// Asserts what all 401 responses of a [`Deployment`] have in common, and returns the
+    /// challenge's `error`.
     ///
     /// # Panics
     /// Panics otherwise.

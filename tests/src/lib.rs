@@ -1,5 +1,5 @@
-//! Shared code of the tests that run the real program over sockets: the program, its peers, its clients, and tools for
-//! processes, ports and files.
+//! Shared code of the tests that run the real program over sockets: the program, its peers, its
+//! clients, and tools for processes, ports and files.
 //!
 //! All functions that do not return a `Result` panic on misuse.
 #![allow(
@@ -77,6 +77,6 @@ pub use scratch::Scratch;
 
 use std::time::Duration;
 
-/// The timeout of waits for responses, log lines, records, and the end of the program. [`Process`] and [`npm_install`] have
-/// timeouts of their own.
+/// The timeout of waits for responses, log lines, records, and the end of the program. [`Process`]
+/// and [`npm_install`] have timeouts of their own.
 pub const TIMEOUT: Duration = Duration::from_secs(20);

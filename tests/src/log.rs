@@ -33,8 +33,8 @@ impl Log {
         Self { lines, count }
     }
 
-    /// Waits for the first JSON line that contains a text and satisfies a predicate. Returns `None` if the program ends
-    /// without it.
+    /// Waits for the first JSON line that contains a text and satisfies a predicate. Returns `None`
+    /// if the program ends without it.
     pub(crate) async fn wait(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         self.find(|line| {
             let line = line
@@ -45,7 +45,8 @@ impl Log {
         .await
     }
 
-    /// Waits for the first line for which `found` returns a value. Returns `None` if the program ends without it.
+    /// Waits for the first line for which `found` returns a value. Returns `None` if the program
+    /// ends without it.
     pub(crate) async fn find<T>(&self, found: impl Fn(&str) -> Option<T>) -> Option<T> {
         let mut count = self.count.clone();
         let mut seen = 0;

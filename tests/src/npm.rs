@@ -21,11 +21,13 @@ const MANIFEST: &str = "package.json";
 /// Their versions, those of what they depend on, and the hashes of all.
 const LOCK: &str = "package-lock.json";
 
-/// Installs the packages of the `package.json` and `package-lock.json` of the folder `source` into another folder, unless the same
-/// were installed there before. A package whose hash differs is not installed.
+/// Installs the packages of the `package.json` and `package-lock.json` of the folder `source` into
+/// another folder, unless the same were installed there before. A package whose hash differs is not
+/// installed.
 ///
 /// # Errors
-/// Fails when npm is missing or fails or takes more than 10 minutes, a file of `source` cannot be read, or the folder cannot be written.
+/// Fails when npm is missing or fails or takes more than 10 minutes, a file of `source` cannot be
+/// read, or the folder cannot be written.
 pub async fn npm_install(folder: &Path, source: &Path) -> anyhow::Result<()> {
     let read = |name| {
         let file = source.join(name);

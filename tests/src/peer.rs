@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::{Url, form_urlencoded};
 
-/// An MCP server and authorization server for tests of the client. It behaves correctly and consents automatically,
-/// unless a script responds. Every path without another meaning is a protected MCP endpoint, whose metadata names that
-/// path as the resource.
+/// An MCP server and authorization server for tests of the client. It behaves correctly and
+/// consents automatically, unless a script responds. Every path without another meaning is a
+/// protected MCP endpoint, whose metadata names that path as the resource.
 pub struct Peer {
     base: String,
     address: SocketAddr,

@@ -24,7 +24,8 @@ use crate::{
     scratch::Scratch,
 };
 
-/// A running `portcullis` program. It is killed when dropped. Dropping it panics if the program has panicked.
+/// A running `portcullis` program. It is killed when dropped. Dropping it panics if the program has
+/// panicked.
 pub struct Portcullis {
     process: Process,
     address: SocketAddr,
@@ -43,7 +44,8 @@ impl Portcullis {
         Self::serve_logging(configuration, "json", None).await
     }
 
-    /// As [`serve`](Self::serve), with a log format and a limit of open files, which is an argument of `ulimit`.
+    /// As [`serve`](Self::serve), with a log format and a limit of open files, which is an argument
+    /// of `ulimit`.
     ///
     /// # Panics
     /// Panics if it does not listen in time.
@@ -63,8 +65,8 @@ impl Portcullis {
         Self::start_logging(arguments, "json", None).await
     }
 
-    /// As [`start`](Self::start), with a limit of resources, which is an argument of `ulimit`. Signals of exceeded
-    /// limits are ignored: a write beyond the limit fails.
+    /// As [`start`](Self::start), with a limit of resources, which is an argument of `ulimit`.
+    /// Signals of exceeded limits are ignored: a write beyond the limit fails.
     ///
     /// # Panics
     /// Panics if it does not listen in time.
@@ -151,7 +153,8 @@ impl Portcullis {
         Self::run_command(limited(arguments, None), input).await
     }
 
-    /// As [`run_with_input`](Self::run_with_input), with a limit of resources; see [`start_limited`](Self::start_limited).
+    /// As [`run_with_input`](Self::run_with_input), with a limit of resources; see
+    /// [`start_limited`](Self::start_limited).
     ///
     /// # Panics
     /// Panics if it does not read the input and end in time.
@@ -200,7 +203,8 @@ impl Portcullis {
         .await
     }
 
-    /// Asserts that the access log line of a response has this reason code, and that the response does not contain it.
+    /// Asserts that the access log line of a response has this reason code, and that the response
+    /// does not contain it.
     ///
     /// # Panics
     /// Panics otherwise.
@@ -226,7 +230,8 @@ impl Portcullis {
         }
     }
 
-    /// Waits for the first JSON log line that contains a text and satisfies a predicate, and returns it.
+    /// Waits for the first JSON log line that contains a text and satisfies a predicate, and
+    /// returns it.
     ///
     /// # Panics
     /// Panics if there is no such line in time.
@@ -323,8 +328,8 @@ impl Drop for Portcullis {
     }
 }
 
-/// Sets a directory for the state of a server without `state_dir`, as systemd does. The directory is removed when the
-/// returned value is dropped.
+/// Sets a directory for the state of a server without `state_dir`, as systemd does. The directory
+/// is removed when the returned value is dropped.
 fn state_for(command: &mut Command) -> Scratch {
     let state = Scratch::path_for("state");
     command.env("STATE_DIRECTORY", state.as_str());

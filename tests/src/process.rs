@@ -16,7 +16,8 @@ pub use rustix::process::Signal;
 /// The interval at which a process is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The timeout for the end of a process group after a signal: longer than servers wait for requests in progress.
+/// The timeout for the end of a process group after a signal: longer than servers wait for requests
+/// in progress.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program. Its whole process group is killed when this is dropped.
@@ -72,7 +73,8 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
-    /// Waits for the end of the program, without a timeout: the caller sets one if the program may not end.
+    /// Waits for the end of the program, without a timeout: the caller sets one if the program may
+    /// not end.
     ///
     /// # Errors
     /// Fails when the operating system does.
@@ -143,8 +145,8 @@ impl Drop for Process {
     }
 }
 
-/// Returns a loopback address whose port is free at this moment. Another socket may be given the port before a program binds it:
-/// [`ReservedPort`](crate::ReservedPort) prevents that.
+/// Returns a loopback address whose port is free at this moment. Another socket may be given the
+/// port before a program binds it: [`ReservedPort`](crate::ReservedPort) prevents that.
 ///
 /// # Errors
 /// Fails when there is no free port.

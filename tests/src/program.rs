@@ -10,7 +10,8 @@ use std::{
 
 use xtask::built;
 
-/// Returns the path of the `portcullis` program. The first call builds it, so that no test runs an outdated one.
+/// Returns the path of the `portcullis` program. The first call builds it, so that no test runs an
+/// outdated one.
 ///
 /// # Panics
 /// Panics when it cannot be built.
@@ -36,8 +37,8 @@ const NETWORK_VARIABLES: [&str; 8] = [
     "no_proxy",
 ];
 
-/// Returns a command for the `portcullis` program without the standard input of this process, its `PORTCULLIS_*`
-/// variables, and those that change which certificates and proxies a client uses.
+/// Returns a command for the `portcullis` program without the standard input of this process, its
+/// `PORTCULLIS_*` variables, and those that change which certificates and proxies a client uses.
 pub fn portcullis_command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());

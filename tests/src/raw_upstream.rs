@@ -37,7 +37,8 @@ pub struct RawRequest {
 }
 
 impl RawUpstream {
-    /// Starts one on a free port that responds to every request with the same bytes and closes the connection.
+    /// Starts one on a free port that responds to every request with the same bytes and closes the
+    /// connection.
     ///
     /// # Panics
     /// Panics if there is no free port.
@@ -60,7 +61,8 @@ impl RawUpstream {
         .await
     }
 
-    /// Starts one on a free port that responds by a script and keeps its connections open. `None` sends no response.
+    /// Starts one on a free port that responds by a script and keeps its connections open. `None`
+    /// sends no response.
     ///
     /// # Panics
     /// Panics if there is no free port.
@@ -91,7 +93,8 @@ impl RawUpstream {
         .await
     }
 
-    /// Starts one that handles each connection with a function, and counts the open ones. The function counts the requests.
+    /// Starts one that handles each connection with a function, and counts the open ones. The
+    /// function counts the requests.
     async fn serve<F>(
         handle: impl Fn(TcpStream, watch::Sender<usize>) -> F + Send + 'static,
     ) -> Self

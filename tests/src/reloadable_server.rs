@@ -29,7 +29,8 @@ impl ReloadableServer {
     /// The second resource.
     pub const OTHER: &'static str = "http://127.0.0.1:3000/other";
 
-    /// Starts the program with the resources `/mcp` and `/other` behind the same upstream, and more tables.
+    /// Starts the program with the resources `/mcp` and `/other` behind the same upstream, and more
+    /// tables.
     pub async fn start(upstream: Upstream, tables: &str) -> Self {
         Self::start_limited(upstream, tables, None).await
     }

@@ -85,8 +85,8 @@ impl Request {
         self
     }
 
-    /// Appends bytes to the head: complete lines with their line ends. A `Content-Length` in them does not replace the one that is
-    /// added: see [`without_length`](Self::without_length).
+    /// Appends bytes to the head: complete lines with their line ends. A `Content-Length` in them
+    /// does not replace the one that is added: see [`without_length`](Self::without_length).
     pub fn raw_lines(mut self, lines: impl AsRef<[u8]>) -> Self {
         self.head.extend_from_slice(lines.as_ref());
         self

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use tokio::net::TcpSocket;
 
-/// A loopback port that is bound, but not listened on. It refuses connections, and the system gives it to no other socket. A
-/// program can listen on it by its number.
+/// A loopback port that is bound, but not listened on. It refuses connections, and the system gives
+/// it to no other socket. A program can listen on it by its number.
 pub struct ReservedPort {
     address: SocketAddr,
     _socket: TcpSocket,

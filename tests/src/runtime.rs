@@ -3,7 +3,8 @@
 use anyhow::bail;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs a future on a single-threaded runtime. SIGINT, SIGTERM and SIGHUP drop the future, and with it its processes.
+/// Runs a future on a single-threaded runtime. SIGINT, SIGTERM and SIGHUP drop the future, and with
+/// it its processes.
 ///
 /// # Errors
 /// Fails when the future fails or is interrupted.

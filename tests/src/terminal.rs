@@ -24,11 +24,13 @@ pub struct Terminal {
     pub code: Option<i32>,
 }
 
-/// Runs a program in a terminal. Types each answer once the text before it is shown after the previous one. The program is
-/// killed when `end` is shown after the last answer, and after a timeout.
+/// Runs a program in a terminal. Types each answer once the text before it is shown after the
+/// previous one. The program is killed when `end` is shown after the last answer, and after a
+/// timeout.
 ///
 /// # Panics
-/// Panics if there is no terminal, the program does not start, or it has ended when an answer is typed.
+/// Panics if there is no terminal, the program does not start, or it has ended when an answer is
+/// typed.
 pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&str>) -> Terminal {
     // Without CLOEXEC, programs that other tests start would hold the terminal open.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

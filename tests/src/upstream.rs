@@ -31,8 +31,8 @@ pub type ResponseBody = Either<Full<Bytes>, ChannelBody>;
 /// Responds to a request, or leaves it to the default response.
 type Script = dyn Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync;
 
-/// An MCP server that records its requests. By default, it opens a session for each `initialize` request and responds to other
-/// JSON-RPC requests with their parameters.
+/// An MCP server that records its requests. By default, it opens a session for each `initialize`
+/// request and responds to other JSON-RPC requests with their parameters.
 #[derive(Clone)]
 pub struct Upstream {
     address: Address,
@@ -58,7 +58,8 @@ impl Upstream {
         Self::scripted(|_| None).await
     }
 
-    /// Starts an upstream that responds by a script. If the script returns `None`, the default response is sent.
+    /// Starts an upstream that responds by a script. If the script returns `None`, the default
+    /// response is sent.
     ///
     /// # Panics
     /// Panics if there is no free port.
@@ -251,8 +252,8 @@ async fn response(
     Ok(script(&recorded).unwrap_or_else(|| default_response(&recorded)))
 }
 
-/// Returns the default response: a session for `initialize`, the parameters for other JSON-RPC requests, 202 for other messages, an
-/// event stream with one comment for GET, and 200 for DELETE.
+/// Returns the default response: a session for `initialize`, the parameters for other JSON-RPC
+/// requests, 202 for other messages, an event stream with one comment for GET, and 200 for DELETE.
 fn default_response(request: &RecordedRequest) -> Response<ResponseBody> {
     const JSON: (&str, &str) = ("content-type", "application/json");
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);

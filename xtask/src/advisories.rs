@@ -1,7 +1,8 @@
-//! `cargo xtask advisories`: compares `Cargo.lock` with a pinned snapshot of the RustSec advisory database.
+//! `cargo xtask advisories`: compares `Cargo.lock` with a pinned snapshot of the RustSec advisory
+//! database.
 //!
-//! The repository contains the commit and the date of the snapshot. git fetches the commit, whose hash covers the content of the
-//! database, so that the source need not be trusted.
+//! The repository contains the commit and the date of the snapshot. git fetches the commit, whose
+//! hash covers the content of the database, so that the source need not be trusted.
 
 use std::{
     env,
@@ -53,7 +54,8 @@ struct Pin {
 /// Checks, after an update if the arguments want one.
 ///
 /// # Errors
-/// Fails when an advisory applies to a dependency and `deny.toml` does not ignore it, or the snapshot cannot be fetched.
+/// Fails when an advisory applies to a dependency and `deny.toml` does not ignore it, or the
+/// snapshot cannot be fetched.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.update {
         update()?;
@@ -65,8 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks. The result is [`Outcome::NotRun`] if the snapshot cannot be fetched, as on a machine that reaches only the registries of
-/// packages.
+/// Checks. The result is [`Outcome::NotRun`] if the snapshot cannot be fetched, as on a machine
+/// that reaches only the registries of packages.
 ///
 /// # Errors
 /// Fails when an advisory applies to a dependency and `deny.toml` does not ignore it.

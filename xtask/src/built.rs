@@ -36,7 +36,8 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<Built> {
     run(&mut workspace::cargo(BUILD), arguments)
 }
 
-/// Like [`build`], with the OpenSSL that `Cargo.lock` names, even if `OPENSSL_NO_VENDOR` asks for the system's.
+/// Like [`build`], with the OpenSSL that `Cargo.lock` names, even if `OPENSSL_NO_VENDOR` asks for
+/// the system's.
 ///
 /// # Errors
 /// Fails when the build fails.

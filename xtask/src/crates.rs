@@ -1,4 +1,5 @@
-//! `cargo xtask crates`: the number of dependencies and the compile time of each crate, as a Markdown table.
+//! `cargo xtask crates`: the number of dependencies and the compile time of each crate, as a
+//! Markdown table.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +12,8 @@ use anyhow::{Context as _, ensure};
 
 use xtask::{crate_rows, workspace};
 
-/// Prints the table. With `time`, each crate and its dependencies are compiled in an empty target folder.
+/// Prints the table. With `time`, each crate and its dependencies are compiled in an empty target
+/// folder.
 ///
 /// # Errors
 /// Fails when cargo fails.

@@ -1,4 +1,5 @@
-//! `cargo xtask installing`: writes how to install the program into the pages, as docs/contribute/installing.toml says.
+//! `cargo xtask installing`: writes how to install the program into the pages, as
+//! docs/contribute/installing.toml says.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -37,8 +38,8 @@ struct Text {
 /// Writes the texts into the pages or, with `check`, compares them.
 ///
 /// # Errors
-/// Fails when a page cannot be read, names an unknown text, or has a command that fetches a package outside of the texts, when
-/// a text is on no page, or when a page is out of date.
+/// Fails when a page cannot be read, names an unknown text, or has a command that fetches a package
+/// outside of the texts, when a text is on no page, or when a page is out of date.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let root = workspace::root();
     let texts =
@@ -120,8 +121,8 @@ impl Texts {
     }
 }
 
-/// Returns the Markdown files that say how to install something. The page of the npm package is not among them: only those who
-/// have the package see it.
+/// Returns the Markdown files that say how to install something. The page of the npm package is not
+/// among them: only those who have the package see it.
 fn pages() -> anyhow::Result<Vec<PathBuf>> {
     let root = workspace::root();
     let mut pages = vec![root.join("README.md")];

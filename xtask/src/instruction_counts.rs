@@ -1,4 +1,5 @@
-//! The check of `cargo xtask ci` that compares the instructions of a request with the committed table.
+//! The check of `cargo xtask ci` that compares the instructions of a request with the committed
+//! table.
 
 use xtask::{
     checklist::Outcome,

@@ -70,7 +70,8 @@ impl Environment {
     }
 }
 
-/// Valgrind emulates a fixed CPU of one of a few classes. The newest that all current x86-64 servers have is that with AVX2.
+/// Valgrind emulates a fixed CPU of one of a few classes. The newest that all current x86-64
+/// servers have is that with AVX2.
 fn cpu() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {

@@ -1,5 +1,5 @@
-//! `cargo xtask layers`: a crate can use crates of lower rows only, and a few crates have further restrictions. The modules of a crate
-//! import each other without circles.
+//! `cargo xtask layers`: a crate can use crates of lower rows only, and a few crates have further
+//! restrictions. The modules of a crate import each other without circles.
 
 mod circles;
 mod imports;
@@ -104,7 +104,8 @@ const COMMANDS: &[&str] = &[
 /// Checks the dependencies of all packages, and the imports of the crates' modules.
 ///
 /// # Errors
-/// Fails when a crate uses one that it must not use, or modules import each other in a circle, and lists all violations.
+/// Fails when a crate uses one that it must not use, or modules import each other in a circle, and
+/// lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;
     let mut violations = violations(&packages);

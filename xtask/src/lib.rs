@@ -1,5 +1,5 @@
-//! The code that the tools of this workspace share: its location, builds of its programs, installed programs, and
-//! tables of results.
+//! The code that the tools of this workspace share: its location, builds of its programs, installed
+//! programs, and tables of results.
 
 pub mod built;
 pub mod checklist;

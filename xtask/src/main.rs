@@ -54,7 +54,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Compare Cargo.lock with the snapshot of the RustSec advisory database that advisory-db.toml names.
+    /// Compare Cargo.lock with the snapshot of the RustSec advisory database that advisory-db.toml
+    /// names.
     Advisories(advisories::Arguments),
     /// Print the number of dependencies of each crate.
     Crates {
@@ -70,7 +71,8 @@ enum Command {
     FuzzSmoke,
     /// Build the packages of a release into target/packages, or check the files of deploy/.
     Dist(tool::Arguments),
-    /// Measure CPU time and throughput of a protected request, beside nginx as a bare reverse proxy.
+    /// Measure CPU time and throughput of a protected request, beside nginx as a bare reverse
+    /// proxy.
     Bench(tool::Arguments),
 }
 

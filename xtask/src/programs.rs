@@ -2,7 +2,8 @@
 
 use std::{env, path::PathBuf};
 
-/// Returns the path of an installed program: in a folder of `PATH`, or in `/usr/sbin`, where Debian has servers.
+/// Returns the path of an installed program: in a folder of `PATH`, or in `/usr/sbin`, where Debian
+/// has servers.
 pub fn find(name: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let mut files = env::split_paths(&folders)

@@ -1,5 +1,5 @@
-//! `cargo xtask requirements`: checks that a test names every number of docs/contribute/requirements.toml, and prints
-//! which.
+//! `cargo xtask requirements`: checks that a test names every number of
+//! docs/contribute/requirements.toml, and prints which.
 
 mod scan;
 

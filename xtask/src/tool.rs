@@ -64,8 +64,8 @@ impl Tool {
         cargo: &["--package=portcullis-fuzz-bodies", "--bin=replay"],
         subcommand: None,
     };
-    /// The benchmarks. Optimized, because an unoptimized load generator would measure itself. The programs that it
-    /// measures have the same profile, so that dependencies are built once.
+    /// The benchmarks. Optimized, because an unoptimized load generator would measure itself. The
+    /// programs that it measures have the same profile, so that dependencies are built once.
     pub(crate) const BENCH: Self = Self {
         cargo: &["--package=portcullis-bench", "--profile=dist"],
         subcommand: None,

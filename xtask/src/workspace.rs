@@ -9,11 +9,11 @@ use std::{
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// Returns the workspace's root: the first of the running package's folder and its parents that has a `Cargo.lock`. Without
-/// one, it is the package's folder.
+/// Returns the workspace's root: the first of the running package's folder and its parents that has
+/// a `Cargo.lock`. Without one, it is the package's folder.
 pub fn root() -> PathBuf {
-    // The running cargo's value comes first: with a target folder that several checkouts share, this program may have
-    // been built in another one.
+    // The running cargo's value comes first: with a target folder that several checkouts share,
+    // this program may have been built in another one.
     let package =
         env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let package = Path::new(&package);
@@ -28,7 +28,8 @@ pub fn root() -> PathBuf {
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
-    // Cargo set these for this program. Some build scripts watch them and would run again each time they differ.
+    // Cargo set these for this program. Some build scripts watch them and would run again each time
+    // they differ.
     for (name, _) in env::vars_os().filter(|(name, _)| is_of_this_package(&name.to_string_lossy()))
     {
         command.env_remove(name);

@@ -1,17 +1,19 @@
 #![doc = include_str!("../README.md")]
 
-/// mimalloc, without transparent huge pages: with them, a small server holds several megabytes more at rest.
+/// mimalloc, without transparent huge pages: with them, a small server holds several megabytes more
+/// at rest.
 ///
-/// A worker frees most allocations of a request before the next one. The system's allocator would need a tenth of a request's
-/// instructions for that.
+/// A worker frees most allocations of a request before the next one. The system's allocator would
+/// need a tenth of a request's instructions for that.
 pub use mimalloc::MiMalloc as Allocator;
 
-/// Returns the memory that was allocated by the calling thread, and freed by any, to the operating system. It takes some
-/// microseconds if there is little, and has no effect if [`Allocator`] is not the global allocator.
+/// Returns the memory that was allocated by the calling thread, and freed by any, to the operating
+/// system. It takes some microseconds if there is little, and has no effect if [`Allocator`] is not
+/// the global allocator.
 #[expect(unsafe_code, reason = "mimalloc has no safe binding of this function")]
 pub fn collect() {
-    // SAFETY: the function has no precondition. It examines the pages of the calling thread, which no other thread changes
-    // without synchronization.
+    // SAFETY: the function has no precondition. It examines the pages of the calling thread, which
+    // no other thread changes without synchronization.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 

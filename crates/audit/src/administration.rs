@@ -98,7 +98,8 @@ mod tests {
         serde_json::from_slice(&out).unwrap()
     }
 
-    /// J4: the record of an action has its target, its client, its result and the administrator's note.
+    /// J4: the record of an action has its target, its client, its result and the administrator's
+    /// note.
     #[test]
     fn actions_are_recorded() {
         let action = AdminAction {

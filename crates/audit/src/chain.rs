@@ -1,9 +1,11 @@
-//! The keyed chain of the records: each record has a sequence number and a MAC over the previous MAC and itself.
+//! The keyed chain of the records: each record has a sequence number and a MAC over the previous
+//! MAC and itself.
 //!
-//! A record `{…}` becomes `{…,"seq":7,"mac":"…"}`. The MAC is HMAC-SHA-256 over the 32 bytes of the previous MAC and the bytes
-//! of the line before `,"mac":`. The previous MAC of the first record is 32 zeros. Without the key, a record can be neither
-//! changed nor inserted, removed or moved. Only the removal of the last records cannot be seen in the trail itself: a later
-//! head, which the log contains, shows it.
+//! A record `{…}` becomes `{…,"seq":7,"mac":"…"}`. The MAC is HMAC-SHA-256 over the 32 bytes of the
+//! previous MAC and the bytes of the line before `,"mac":`. The previous MAC of the first record is
+//! 32 zeros. Without the key, a record can be neither changed nor inserted, removed or moved. Only
+//! the removal of the last records cannot be seen in the trail itself: a later head, which the log
+//! contains, shows it.
 
 use std::{fmt, str::FromStr};
 
@@ -28,7 +30,8 @@ const END: &[u8] = b"\"}";
 /// The MAC of a record.
 pub(crate) type RecordMac = [u8; 32];
 
-/// The keys of the chain: one for new records, and former ones for verification. `Debug` does not show them.
+/// The keys of the chain: one for new records, and former ones for verification. `Debug` does not
+/// show them.
 ///
 /// ```
 /// use portcullis_audit::{ChainKeys, KeysError};
@@ -44,7 +47,8 @@ pub struct ChainKeys(Vec<ChainKey>);
 #[derive(Clone)]
 pub(super) struct ChainKey(Hmac<Sha256>);
 
-/// The end of the chain: the sequence number and the MAC of a record. The default is before the first record. Its text is `SEQ:MAC`.
+/// The end of the chain: the sequence number and the MAC of a record. The default is before the
+/// first record. Its text is `SEQ:MAC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The sequence number of the record.
@@ -71,7 +75,8 @@ impl ChainKeys {
     /// Parses secrets, one per line: that of new records first.
     ///
     /// # Errors
-    /// Fails when there is none, one is too short, or there are too many. The message contains no part of a secret.
+    /// Fails when there is none, one is too short, or there are too many. The message contains no
+    /// part of a secret.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
         let lines = text
             .lines()
@@ -168,7 +173,8 @@ impl Chain {
 }
 
 impl<'a> ChainedLine<'a> {
-    /// Parses a line without its newline. Does not verify the MAC. Returns `None` if it is not a line of a chain.
+    /// Parses a line without its newline. Does not verify the MAC. Returns `None` if it is not a
+    /// line of a chain.
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let (before, mac) = line
             .strip_suffix(END)?
@@ -251,7 +257,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// J4: each MAC depends on the record and on the one before it; the value was computed with Python's `hmac`.
+    /// J4: each MAC depends on the record and on the one before it; the value was computed with
+    /// Python's `hmac`.
     #[test]
     fn records_are_chained() {
         let text = chained(&[r#"{"a":1}"#, r#"{"a":1}"#]);

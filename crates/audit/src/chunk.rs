@@ -43,8 +43,8 @@ pub(super) struct Written {
 }
 
 impl Chunk {
-    /// Replaces the content with the records of a batch from a position on, until the chunk is full or has `max` bytes. The
-    /// previous content must be written.
+    /// Replaces the content with the records of a batch from a position on, until the chunk is full
+    /// or has `max` bytes. The previous content must be written.
     pub(super) fn fill(&mut self, chain: &mut Chain, batch: &[u8], from: usize, max: u64) {
         *self = Self {
             bytes: std::mem::take(&mut self.bytes),
@@ -120,7 +120,8 @@ mod tests {
     /// A batch of three records.
     const BATCH: &[u8] = b"{\"a\":1}\n{\"b\":22}\n{\"c\":333}\n";
 
-    /// Writes this many bytes of the batch. Returns what is written: the complete records in bytes, and bytes of the next.
+    /// Writes this many bytes of the batch. Returns what is written: the complete records in bytes,
+    /// and bytes of the next.
     fn written_after(bytes: usize) -> (usize, usize) {
         let mut chain = Chain::new(None, Head::default());
         let mut chunk = Chunk::default();

@@ -90,7 +90,8 @@ pub enum FileError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The chain cannot be continued, and [`WithoutChain::Refuse`](crate::WithoutChain::Refuse) applies.
+    /// The chain cannot be continued, and [`WithoutChain::Refuse`](crate::WithoutChain::Refuse)
+    /// applies.
     #[error(transparent)]
     Chain(#[from] ChainError),
     /// Standard output is closed.

@@ -6,8 +6,8 @@ use portcullis_guard::{Decision, Operation};
 use portcullis_telemetry::{MAX_TEXT, json::JsonObject, truncated};
 use portcullis_verifier::Principal;
 
-/// The maximum size of an identifier in bytes. It is larger than [`MAX_TEXT`], because truncated identifiers of two principals
-/// could be equal.
+/// The maximum size of an identifier in bytes. It is larger than [`MAX_TEXT`], because truncated
+/// identifiers of two principals could be equal.
 const MAX_NAME: usize = 1024;
 
 /// The resource, the principal and the tool of a request.

@@ -162,7 +162,8 @@ pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64
     });
 }
 
-/// Writes the number of requests between two times. Without a key, they are those that have no row of their own.
+/// Writes the number of requests between two times. Without a key, they are those that have no row
+/// of their own.
 pub(super) fn usage(
     out: &mut Vec<u8>,
     from: UnixTime,

@@ -1,4 +1,5 @@
-//! Rotation of the audit file: when it is due, the names of rotated files, and the removal of old ones.
+//! Rotation of the audit file: when it is due, the names of rotated files, and the removal of old
+//! ones.
 
 use std::{
     ffi::OsString,
@@ -161,7 +162,8 @@ mod tests {
         );
     }
 
-    /// J4: names sort by time, no file is replaced, and only the newest files and no others are kept.
+    /// J4: names sort by time, no file is replaced, and only the newest files and no others are
+    /// kept.
     #[test]
     fn rotated_files_are_kept_in_order() {
         let folder = tempfile::tempdir().unwrap();

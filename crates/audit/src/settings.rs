@@ -4,19 +4,21 @@ use std::{path::PathBuf, time::Duration};
 
 use crate::rotation::Rotation;
 
-/// Where the audit trail is written, and its limits. [`new`](Self::new) sets the defaults; assign fields to change them.
+/// Where the audit trail is written, and its limits. [`new`](Self::new) sets the defaults; assign
+/// fields to change them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AuditSettings {
     /// Where the records are written.
     pub target: AuditTarget,
-    /// The maximum size of queued records in bytes, for all threads together. Default: [`DEFAULT_QUEUE`](Self::DEFAULT_QUEUE).
+    /// The maximum size of queued records in bytes, for all threads together. Default:
+    /// [`DEFAULT_QUEUE`](Self::DEFAULT_QUEUE).
     pub queue: usize,
     /// The interval of usage records. With zero, usage is recorded at the end only. Default:
     /// [`DEFAULT_USAGE_INTERVAL`](Self::DEFAULT_USAGE_INTERVAL).
     pub usage_interval: Duration,
-    /// The number of rows of principal, resource and tool that are counted separately. All others share a row. Default:
-    /// [`DEFAULT_USAGE_ROWS`](Self::DEFAULT_USAGE_ROWS).
+    /// The number of rows of principal, resource and tool that are counted separately. All others
+    /// share a row. Default: [`DEFAULT_USAGE_ROWS`](Self::DEFAULT_USAGE_ROWS).
     pub usage_rows: usize,
     /// When the file is rotated. Default: never.
     pub rotation: Rotation,

@@ -36,7 +36,8 @@ pub(super) trait Sink {
     /// Fails when the target cannot be reopened. The old one remains in use.
     fn reopen(&mut self) -> io::Result<Opening>;
 
-    /// Returns the number of bytes after which the file must be rotated, or 0 if it must be rotated now.
+    /// Returns the number of bytes after which the file must be rotated, or 0 if it must be rotated
+    /// now.
     fn bytes_until_rotation(&self, now: UnixTime) -> u64;
 
     /// Renames the file and begins another one. The old one remains in use until this succeeds.
@@ -201,8 +202,8 @@ impl Sink for Target {
 }
 
 impl Opened {
-    /// Opens a file for appending, and reads its end. A new file is readable only by its owner. It never waits: a named pipe
-    /// without a reader is an error.
+    /// Opens a file for appending, and reads its end. A new file is readable only by its owner. It
+    /// never waits: a named pipe without a reader is an error.
     fn new(path: &Path) -> io::Result<(Self, Opening)> {
         let no_wait = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new()
@@ -274,8 +275,9 @@ fn has_no_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-/// Checks that the chain of a target can be continued: its file, and the newest rotated one, can be read, and the file has records of a
-/// chain if it has any. A target that does not exist, or is not a file, begins a chain.
+/// Checks that the chain of a target can be continued: its file, and the newest rotated one, can be
+/// read, and the file has records of a chain if it has any. A target that does not exist, or is not
+/// a file, begins a chain.
 ///
 /// Does not verify the chain; [`verify::files`](crate::verify::files) does.
 ///
@@ -312,7 +314,8 @@ pub fn check_chain(target: &AuditTarget) -> Result<(), ChainError> {
         })
 }
 
-/// Checks that a file can be read and written, as far as possible without creating it, and rotated if `must_rotate` is true.
+/// Checks that a file can be read and written, as far as possible without creating it, and rotated
+/// if `must_rotate` is true.
 ///
 /// # Errors
 /// Fails when the file cannot be opened, or is not a regular file that can be rotated.

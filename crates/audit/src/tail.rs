@@ -99,7 +99,8 @@ mod tests {
         (out, chain.head())
     }
 
-    /// J4: the chain continues from the last complete record, wherever a crash has cut off the file.
+    /// J4: the chain continues from the last complete record, wherever a crash has cut off the
+    /// file.
     #[test]
     fn the_last_complete_record_is_found() {
         let ((one, first), (two, second)) = (chained(1), chained(2));

@@ -34,8 +34,9 @@ const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 /// Adds records to the trail. Every worker has a clone.
 ///
-/// It never waits: when the queue is full, records are lost and counted, and their number is recorded at their place. As a
-/// [`DecisionSink`], it records each decision and counts it for the usage records.
+/// It never waits: when the queue is full, records are lost and counted, and their number is
+/// recorded at their place. As a [`DecisionSink`], it records each decision and counts it for the
+/// usage records.
 #[derive(Clone)]
 pub struct Audit(Arc<State>);
 
@@ -62,15 +63,17 @@ pub struct AuditTrail {
 }
 
 impl AuditTrail {
-    /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads, and few from others.
-    /// They are chained with the first of `keys`; without, they are not chained.
+    /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads,
+    /// and few from others. They are chained with the first of `keys`; without, they are not
+    /// chained.
     ///
-    /// A worker that calls [`use_slot_of_worker`](portcullis_telemetry::log_queue::use_slot_of_worker) has a part of the queue of its
-    /// own. All other threads share one.
+    /// A worker that calls
+    /// [`use_slot_of_worker`](portcullis_telemetry::log_queue::use_slot_of_worker) has a part of
+    /// the queue of its own. All other threads share one.
     ///
     /// # Errors
-    /// Fails when the sink cannot be opened, its chain cannot be continued and the settings do not permit a new one, or the thread
-    /// cannot be created.
+    /// Fails when the sink cannot be opened, its chain cannot be continued and the settings do not
+    /// permit a new one, or the thread cannot be created.
     pub fn start(
         settings: &AuditSettings,
         keys: Option<&ChainKeys>,
@@ -105,7 +108,8 @@ impl AuditTrail {
         })
     }
 
-    /// Returns why the former chain could not be continued, if a new one began for that reason ([`WithoutChain::Write`]).
+    /// Returns why the former chain could not be continued, if a new one began for that reason
+    /// ([`WithoutChain::Write`]).
     pub fn chain_error(&self) -> Option<&ChainError> {
         self.chain_error.as_ref()
     }
@@ -136,7 +140,8 @@ impl AuditTrail {
         }
     }
 
-    /// Waits for at most `within` until everything is written, and logs how many records were written and lost.
+    /// Waits for at most `within` until everything is written, and logs how many records were
+    /// written and lost.
     pub async fn finish(self, within: Duration) {
         let audit = self.audit.clone();
         let is_complete = self.completed(within).await;

@@ -13,7 +13,8 @@ pub(super) struct Usage {
     rows: HashTable<Row>,
     other: Counts,
     max_rows: usize,
-    /// Randomly keyed, so that clients cannot choose tool names that collide. The table is small, so a fast hash suffices.
+    /// Randomly keyed, so that clients cannot choose tool names that collide. The table is small,
+    /// so a fast hash suffices.
     hasher: DefaultHashBuilder,
 }
 
@@ -118,8 +119,8 @@ impl Usage {
         into.other.add(std::mem::take(&mut self.other));
     }
 
-    /// Returns the rows in no particular order. The row without a key counts the requests that have no row of their
-    /// own.
+    /// Returns the rows in no particular order. The row without a key counts the requests that have
+    /// no row of their own.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&UsageKey<'static>>, Counts)> {
         let other = (self.other.requests > 0).then_some((None, self.other));
         self.rows

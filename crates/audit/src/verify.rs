@@ -40,8 +40,9 @@ impl ReadError {
     }
 }
 
-/// Verifies the records of files, in the order of the chain, until the first break. Then looks for the heads, which come from the
-/// log (`audit.head`): only they show that the last records were removed. The files can be given in any order.
+/// Verifies the records of files, in the order of the chain, until the first break. Then looks for
+/// the heads, which come from the log (`audit.head`): only they show that the last records were
+/// removed. The files can be given in any order.
 ///
 /// # Errors
 /// Fails when a file cannot be read.

@@ -119,8 +119,8 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Takes the next batch: the slots in order, then usage, then the end. The previous batch must be written. Returns whether
-    /// there is a next one.
+    /// Takes the next batch: the slots in order, then usage, then the end. The previous batch must
+    /// be written. Returns whether there is a next one.
     fn take_next(&mut self, finishing: bool) -> bool {
         if self.has_stopped {
             return false;
@@ -172,7 +172,8 @@ impl<S: Sink> Writer<S> {
         self.usage_due = self.state.clock.monotonic() + self.usage_interval;
     }
 
-    /// Writes the batch. Fails when the sink does not accept all of it now; the next call continues.
+    /// Writes the batch. Fails when the sink does not accept all of it now; the next call
+    /// continues.
     fn write(&mut self) -> Result<(), ()> {
         loop {
             self.write_chunk()?;
@@ -262,8 +263,8 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Inserts the records that begin a file, or continue one, before those that are still to be written. `torn` is the number of
-    /// bytes of an incomplete line at the end of the file before.
+    /// Inserts the records that begin a file, or continue one, before those that are still to be
+    /// written. `torn` is the number of bytes of an incomplete line at the end of the file before.
     fn begin_file(&mut self, opening: Opening, torn: u64, is_start: bool) {
         let now = self.state.clock.now();
         let mut records = Vec::new();

@@ -46,26 +46,29 @@ use stdio::{
     streams::{self, Input, Output},
 };
 
-/// Forwards the messages of a stdio client (newline-delimited JSON-RPC) to one MCP endpoint, and the server's messages
-/// back.
+/// Forwards the messages of a stdio client (newline-delimited JSON-RPC) to one MCP endpoint, and
+/// the server's messages back.
 ///
-/// The endpoint may use Streamable HTTP, with sessions or without (2026-07-28), or HTTP with SSE (2024-11-05).
+/// The endpoint may use Streamable HTTP, with sessions or without (2026-07-28), or HTTP with SSE
+/// (2024-11-05).
 ///
-/// The client selects the protocol revision; messages are forwarded unchanged. The bridge adds what the transport
-/// requires: the session identifier, the headers that mirror message fields, and the access token, which the
-/// [`TokenManager`] renews while requests wait. It resumes interrupted streams. When the server has lost the session,
-/// the bridge opens another one and sends the rejected request again. Failures are reported to the client as JSON-RPC
-/// errors.
+/// The client selects the protocol revision; messages are forwarded unchanged. The bridge adds what
+/// the transport requires: the session identifier, the headers that mirror message fields, and the
+/// access token, which the [`TokenManager`] renews while requests wait. It resumes interrupted
+/// streams. When the server has lost the session, the bridge opens another one and sends the
+/// rejected request again. Failures are reported to the client as JSON-RPC errors.
 ///
-/// The messages of one stream keep their order, and so do the client's notifications and responses. Requests are sent
-/// concurrently, in no particular order, after a handshake in progress has finished.
+/// The messages of one stream keep their order, and so do the client's notifications and responses.
+/// Requests are sent concurrently, in no particular order, after a handshake in progress has
+/// finished.
 pub struct Bridge {
     token_manager: Arc<TokenManager>,
     fetch: Arc<dyn Fetch>,
     settings: BridgeSettings,
 }
 
-/// The time limit for deleting the session, and for writing the last messages, at the end of a bridge.
+/// The time limit for deleting the session, and for writing the last messages, at the end of a
+/// bridge.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Bridge {
@@ -82,20 +85,23 @@ impl Bridge {
         }
     }
 
-    /// Forwards messages until the input ends, the output is closed, or `stop` is ready. Then it deletes the session.
-    /// When the input ends, requests in progress get [`BridgeSettings::grace`] to finish.
+    /// Forwards messages until the input ends, the output is closed, or `stop` is ready. Then it
+    /// deletes the session. When the input ends, requests in progress get [`BridgeSettings::grace`]
+    /// to finish.
     ///
-    /// Input and output may be pipes, sockets, files or terminals. Pipes and sockets are in non-blocking mode until the bridge
-    /// ends, also for other processes that have the same one; if it is also standard error, it stays blocking.
+    /// Input and output may be pipes, sockets, files or terminals. Pipes and sockets are in
+    /// non-blocking mode until the bridge ends, also for other processes that have the same one; if
+    /// it is also standard error, it stays blocking.
     ///
-    /// Files and terminals are read on a thread of the runtime. A pending read of a terminal cannot be cancelled: after `stop`,
-    /// dropping the runtime blocks until the next line. Use
-    /// [`Runtime::shutdown_background`](tokio::runtime::Runtime::shutdown_background), or end the process.
+    /// Files and terminals are read on a thread of the runtime. A pending read of a terminal cannot
+    /// be cancelled: after `stop`, dropping the runtime blocks until the next line. Use
+    /// [`Runtime::shutdown_background`](tokio::runtime::Runtime::shutdown_background), or end the
+    /// process.
     ///
     /// # Errors
-    /// When input or output cannot be registered with the runtime, when reading the input fails, and when writing the output fails
-    /// although the client has not closed it; the message says which.
-    /// Errors of the server are reported to the client as JSON-RPC errors.
+    /// When input or output cannot be registered with the runtime, when reading the input fails,
+    /// and when writing the output fails although the client has not closed it; the message says
+    /// which. Errors of the server are reported to the client as JSON-RPC errors.
     ///
     /// # Panics
     /// Panics outside a tokio runtime with I/O and time.
@@ -166,8 +172,8 @@ impl Bridge {
         let output_ended = matches!(ended, EndReason::OutputClosed | EndReason::OutputFailed(_));
         end(&context, output_ended, &mut writer).await;
         if !writer.is_finished() {
-            // The client does not read, or a task still holds the queue. The output is closed before this returns, so that the
-            // mode of both streams is restored.
+            // The client does not read, or a task still holds the queue. The output is closed
+            // before this returns, so that the mode of both streams is restored.
             writer.abort();
             let _ = writer.await;
         }
@@ -217,8 +223,8 @@ impl EndReason {
     }
 }
 
-/// Answers the pending requests with an error, unless the output has ended, and ends the session. Each takes at most
-/// [`SHUTDOWN_TIMEOUT`].
+/// Answers the pending requests with an error, unless the output has ended, and ends the session.
+/// Each takes at most [`SHUTDOWN_TIMEOUT`].
 async fn end(context: &Arc<Context>, output_ended: bool, writer: &mut JoinHandle<io::Result<()>>) {
     let pending = context.pending.remove_all();
     let answers = async {

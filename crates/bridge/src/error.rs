@@ -22,8 +22,8 @@ pub enum McpError {
     /// The endpoint requires a token, and none could be obtained.
     #[error("cannot get a token")]
     Authorization(#[source] ClientError),
-    /// The endpoint requires a token and there is no authorizer, or it rejected a new token. With `Retry-After`, the endpoint
-    /// could not validate the token.
+    /// The endpoint requires a token and there is no authorizer, or it rejected a new token. With
+    /// `Retry-After`, the endpoint could not validate the token.
     #[error("the endpoint rejected the request as unauthorized{retry_after}")]
     Unauthorized {
         /// When to try again.
@@ -35,7 +35,8 @@ pub enum McpError {
         /// The scopes of the challenge.
         needed: Scopes,
     },
-    /// The endpoint redirected to a URL outside the token's resource, or with a status that is not followed.
+    /// The endpoint redirected to a URL outside the token's resource, or with a status that is not
+    /// followed.
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
     /// The endpoint returned an error status without a JSON-RPC error.
@@ -84,7 +85,8 @@ pub enum McpError {
     /// The server has lost the session, and with it the requests in progress.
     #[error("the server has ended the session")]
     SessionLost,
-    /// The server does not support HTTP with SSE, or its message URL has another origin or is outside the folder of the start URL.
+    /// The server does not support HTTP with SSE, or its message URL has another origin or is
+    /// outside the folder of the start URL.
     #[error(
         "the endpoint does not support HTTP with SSE, or names a message URL that cannot be used"
     )]
@@ -146,7 +148,8 @@ impl McpError {
     }
 }
 
-/// A message of the client is larger than [`BridgeSettings::max_message`](crate::BridgeSettings::max_message).
+/// A message of the client is larger than
+/// [`BridgeSettings::max_message`](crate::BridgeSettings::max_message).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message is larger than {limit} bytes")]
 #[non_exhaustive]
@@ -233,7 +236,8 @@ impl<'de> Deserialize<'de> for Excerpt {
 /// The maximum number of characters of a server's message that are shown.
 const MAX_SHOWN: usize = 1000;
 
-/// Shows the server's message as [`EscapedText`], at most 1,000 characters, so that it is safe on a terminal.
+/// Shows the server's message as [`EscapedText`], at most 1,000 characters, so that it is safe on a
+/// terminal.
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

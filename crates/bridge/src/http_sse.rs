@@ -1,4 +1,5 @@
-//! HTTP with SSE, the transport of MCP 2024-11-05: how a server that uses it is recognized, and how its stream begins.
+//! HTTP with SSE, the transport of MCP 2024-11-05: how a server that uses it is recognized, and how
+//! its stream begins.
 
 use std::time::Duration;
 
@@ -30,13 +31,14 @@ const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ENDPOINT: usize = 16 * 1024;
 
 impl SseStream {
-    /// Waits for the message URL in the response to a GET to the start URL, at most 10 s. It must have the start URL's origin
-    /// and lie in its folder. Events before it are ignored.
+    /// Waits for the message URL in the response to a GET to the start URL, at most 10 s. It must
+    /// have the start URL's origin and lie in its folder. Events before it are ignored.
     ///
     /// # Errors
-    /// [`McpError::Status`] and [`McpError::Fetch`] for a failure of the server or the network; [`McpError::InvalidStream`] for
-    /// an event that is too large; [`McpError::NoSseEndpoint`] when the server does not support this transport, sends another
-    /// URL, or ends the stream or lets the time pass without one.
+    /// [`McpError::Status`] and [`McpError::Fetch`] for a failure of the server or the network;
+    /// [`McpError::InvalidStream`] for an event that is too large; [`McpError::NoSseEndpoint`] when
+    /// the server does not support this transport, sends another URL, or ends the stream or lets
+    /// the time pass without one.
     pub(crate) async fn begin(
         response: OpenResponse,
         start: &Url,
@@ -64,8 +66,9 @@ impl SseStream {
     }
 }
 
-/// Whether a server of 2024-11-05 rejects a POST to its stream's URL with this status and JSON-RPC error code. A newer
-/// server gives a reason: one of the codes that 2026-07-28 requires for a rejected request.
+/// Whether a server of 2024-11-05 rejects a POST to its stream's URL with this status and JSON-RPC
+/// error code. A newer server gives a reason: one of the codes that 2026-07-28 requires for a
+/// rejected request.
 pub(crate) fn suggests_http_sse(status: StatusCode, code: Option<i64>) -> bool {
     const MODERN: [ErrorCode; 4] = [
         ErrorCode::MethodNotFound,
@@ -98,8 +101,9 @@ async fn endpoint_event(
     Err(McpError::NoSseEndpoint)
 }
 
-/// The URL that a server names for messages. It receives the token, so it must have the start URL's origin, and every server
-/// must resolve it to the folder of the start URL's path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
+/// The URL that a server names for messages. It receives the token, so it must have the start URL's
+/// origin, and every server must resolve it to the folder of the start URL's path: a server at
+/// `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
 fn message_url(named: &str, start: &Url) -> Option<Url> {
     if named.len() > MAX_ENDPOINT {
         return None;

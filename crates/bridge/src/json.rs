@@ -1,5 +1,5 @@
-//! Reads parts of JSON text without building values: a message of the server can consist of millions of tiny values, each of
-//! which would take many times its text.
+//! Reads parts of JSON text without building values: a message of the server can consist of
+//! millions of tiny values, each of which would take many times its text.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,7 +10,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// Parses an object into a structure of borrowed members. `None` for another type, and for duplicates of these members.
+/// Parses an object into a structure of borrowed members. `None` for another type, and for
+/// duplicates of these members.
 pub(crate) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     // serde also deserializes structures from arrays.
     raw.get()
@@ -18,13 +19,15 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
-/// Parses a string of at most `max` bytes of JSON text. `None` for another type, longer text and unpaired surrogates.
+/// Parses a string of at most `max` bytes of JSON text. `None` for another type, longer text and
+/// unpaired surrogates.
 pub(crate) fn string(raw: &RawValue, max: usize) -> Option<String> {
     (raw.get().len() <= max && raw.get().starts_with('"'))
         .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
-/// Returns the last member of an object with this name. `None` if there is none, and for another type.
+/// Returns the last member of an object with this name. `None` if there is none, and for another
+/// type.
 pub(crate) fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     struct Member<'n>(&'n str);
     impl<'de> Visitor<'de> for Member<'_> {
@@ -116,7 +119,8 @@ fn next_item<'a>(text: &'a [u8], position: &mut usize) -> Option<&'a RawValue> {
     Some(item)
 }
 
-/// The JSON texts of the messages that arrived together: one, or those of a batch, which servers of 2025-03-26 can send.
+/// The JSON texts of the messages that arrived together: one, or those of a batch, which servers of
+/// 2025-03-26 can send.
 #[derive(Clone)]
 pub(crate) enum MessageTexts {
     /// One message, until it is returned.
@@ -126,7 +130,8 @@ pub(crate) enum MessageTexts {
 }
 
 impl MessageTexts {
-    /// Splits JSON text. `None` for an array that is not JSON; the text of one message is not parsed.
+    /// Splits JSON text. `None` for an array that is not JSON; the text of one message is not
+    /// parsed.
     pub(crate) fn split(text: Bytes) -> Option<Self> {
         let before = text
             .iter()

@@ -1,4 +1,5 @@
-//! Connects stdio MCP clients to remote MCP servers that are protected with OAuth 2.1, and makes MCP calls.
+//! Connects stdio MCP clients to remote MCP servers that are protected with OAuth 2.1, and makes
+//! MCP calls.
 //!
 //! - [`Bridge`] forwards JSON-RPC messages between standard input and output and one HTTP endpoint.
 //! - [`McpClient`] makes MCP calls over Streamable HTTP.

@@ -33,12 +33,14 @@ pub use self::{
 };
 use crate::{error::McpError, tool_headers::ToolHeaders};
 
-/// A client of one MCP endpoint over Streamable HTTP. It obtains a token when the endpoint requires one.
+/// A client of one MCP endpoint over Streamable HTTP. It obtains a token when the endpoint requires
+/// one.
 ///
-/// The token is sent only to the endpoint's origin, in the `Authorization` header of every request, and not to redirect
-/// targets outside the resource. When the endpoint rejects the token, the request is authorized once more; a second
-/// rejection is an error. When the endpoint requires more scopes, they are requested, twice at most. Concurrent
-/// requests share one authorization. The [`TokenManager`] does all of that.
+/// The token is sent only to the endpoint's origin, in the `Authorization` header of every request,
+/// and not to redirect targets outside the resource. When the endpoint rejects the token, the
+/// request is authorized once more; a second rejection is an error. When the endpoint requires more
+/// scopes, they are requested, twice at most. Concurrent requests share one authorization. The
+/// [`TokenManager`] does all of that.
 ///
 /// # Examples
 /// ```
@@ -63,7 +65,8 @@ pub struct McpClient {
 }
 
 impl McpClient {
-    /// Creates a client without a token and without a session. Without an authorizer, a 401 is an error.
+    /// Creates a client without a token and without a session. Without an authorizer, a 401 is an
+    /// error.
     pub fn new(
         start: StartUrl,
         fetch: Arc<dyn Fetch>,
@@ -94,8 +97,9 @@ impl McpClient {
         }
     }
 
-    /// Declares the capabilities of `handler`, which then answers the server's requests: during a call, and on a stream
-    /// that [`answer_stream`](Self::answer_stream) reads. See [`ServerRequestHandler`] for an example.
+    /// Declares the capabilities of `handler`, which then answers the server's requests: during a
+    /// call, and on a stream that [`answer_stream`](Self::answer_stream) reads. See
+    /// [`ServerRequestHandler`] for an example.
     #[must_use]
     pub fn with_request_handler(self, handler: Arc<dyn ServerRequestHandler>) -> Self {
         Self {
@@ -104,12 +108,14 @@ impl McpClient {
         }
     }
 
-    /// Calls a method and returns a stream of all messages of the response, including the result. It is for responses
-    /// that do not end, such as that of `subscriptions/listen`; dropping the stream cancels the request.
+    /// Calls a method and returns a stream of all messages of the response, including the result.
+    /// It is for responses that do not end, such as that of `subscriptions/listen`; dropping the
+    /// stream cancels the request.
     ///
     /// # Errors
-    /// As [`call`](Self::call), except that an error response in the stream is returned like any message.
-    /// [`McpError::UnavailableInRevision`] over HTTP with SSE, where all messages share a stream.
+    /// As [`call`](Self::call), except that an error response in the stream is returned like any
+    /// message. [`McpError::UnavailableInRevision`] over HTTP with SSE, where all messages share a
+    /// stream.
     ///
     /// # Examples
     /// ```
@@ -156,8 +162,8 @@ impl McpClient {
     /// Opens the stream for a legacy server's own messages.
     ///
     /// # Errors
-    /// [`McpError::UnavailableInRevision`] with 2026-07-28, and over HTTP with SSE; otherwise when the request fails or
-    /// the response is not a stream.
+    /// [`McpError::UnavailableInRevision`] with 2026-07-28, and over HTTP with SSE; otherwise when
+    /// the request fails or the response is not a stream.
     pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
         let session = self.legacy_session()?;
         if session.connection.is_some() {
@@ -170,12 +176,12 @@ impl McpClient {
         response::event_stream(answer, &self.limits()).await
     }
 
-    /// Ends the legacy session on both sides. A server that does not let clients end sessions (405) is not an error. If
-    /// the server has no sessions, nothing is sent.
+    /// Ends the legacy session on both sides. A server that does not let clients end sessions (405)
+    /// is not an error. If the server has no sessions, nothing is sent.
     ///
     /// # Errors
-    /// [`McpError::UnavailableInRevision`] with 2026-07-28; otherwise when the request fails. The session is forgotten
-    /// in both cases.
+    /// [`McpError::UnavailableInRevision`] with 2026-07-28; otherwise when the request fails. The
+    /// session is forgotten in both cases.
     pub async fn delete(&self) -> Result<(), McpError> {
         let session = self.legacy_session()?;
         self.session.clear();
@@ -202,8 +208,9 @@ impl McpClient {
         self.endpoint.token_manager().current()
     }
 
-    /// Sets the current token, for example the [`token`](Self::token) of another client of the same endpoint. A token
-    /// that cannot be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
+    /// Sets the current token, for example the [`token`](Self::token) of another client of the same
+    /// endpoint. A token that cannot be used for the endpoint ([`ResourceToken::is_for`]) is
+    /// ignored.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
         self.endpoint.token_manager().set_current(token);
     }

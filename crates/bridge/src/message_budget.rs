@@ -7,8 +7,9 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
 /// The bytes that requests in progress and arriving messages of the server can hold together.
 ///
-/// A request of the client is rejected if it does not fit. A message of the server waits instead: its connection is not
-/// read meanwhile. To prevent a deadlock, one message at a time can use a reserve of the maximum message size.
+/// A request of the client is rejected if it does not fit. A message of the server waits instead:
+/// its connection is not read meanwhile. To prevent a deadlock, one message at a time can use a
+/// reserve of the maximum message size.
 pub(crate) struct MessageBudget {
     used: Mutex<usize>,
     freed: Notify,
@@ -26,13 +27,13 @@ pub(crate) struct Reservation {
     turn: Option<OwnedMutexGuard<()>>,
 }
 
-/// Arriving messages up to this size are not counted: streams that wait for an event hold little, and never wait for
-/// each other.
+/// Arriving messages up to this size are not counted: streams that wait for an event hold little,
+/// and never wait for each other.
 const UNCOUNTED: usize = 64 * 1024;
 
 impl MessageBudget {
-    /// Creates a budget of `total` bytes, of which `max_message` are the reserve. At least one message always fits
-    /// beside it.
+    /// Creates a budget of `total` bytes, of which `max_message` are the reserve. At least one
+    /// message always fits beside it.
     pub(crate) fn new(total: usize, max_message: usize) -> Arc<Self> {
         let available = total.saturating_sub(max_message).max(max_message);
         let reserve = Arc::default();

@@ -5,10 +5,11 @@ use portcullis_mcp::{encode_mirrored, header as names};
 
 use crate::error::McpError;
 
-/// Returns the headers that every message of 2026-07-28 needs ("Standard Request Headers"): its protocol version, its
-/// method, and the name or URI of its target, if its method has one.
+/// Returns the headers that every message of 2026-07-28 needs ("Standard Request Headers"): its
+/// protocol version, its method, and the name or URI of its target, if its method has one.
 ///
-/// The headers of tool arguments are not included ([`ToolHeaders`](crate::tool_headers::ToolHeaders)).
+/// The headers of tool arguments are not included
+/// ([`ToolHeaders`](crate::tool_headers::ToolHeaders)).
 ///
 /// # Errors
 /// [`McpError::InvalidParams`] if the version contains characters that a header value cannot have.

@@ -19,7 +19,8 @@ pub(crate) struct ResourceFetch {
 }
 
 impl ResourceFetch {
-    /// Keeps the cookies of the start URL's origin only. Records the secrets of requests with those of the token manager.
+    /// Keeps the cookies of the start URL's origin only. Records the secrets of requests with those
+    /// of the token manager.
     pub(crate) fn new(fetch: Arc<dyn Fetch>, token_manager: &TokenManager) -> Self {
         let cookies = CookieJar::new(token_manager.start_url().url());
         Self {
@@ -34,7 +35,8 @@ impl ResourceFetch {
         &self.sent
     }
 
-    /// Sends a request and returns the response as soon as its head has arrived. The body is decompressed.
+    /// Sends a request and returns the response as soon as its head has arrived. The body is
+    /// decompressed.
     pub(crate) async fn open(&self, mut request: FetchRequest) -> Result<OpenResponse, FetchError> {
         // Cookies are the server's own.
         self.sent.record(&request);

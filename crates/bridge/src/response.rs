@@ -40,8 +40,8 @@ pub(crate) fn is_temporary(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// Whether the server does not know the session and has not processed the request: 404 as the specification defines, or
-/// 400 with the code that implementations use.
+/// Whether the server does not know the session and has not processed the request: 404 as the
+/// specification defines, or 400 with the code that implementations use.
 pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool {
     match status {
         StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
@@ -54,8 +54,8 @@ pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool 
 mod tests {
     use super::*;
 
-    /// Only these rejections let a client open another session and send its request again: any other status can come
-    /// from a server that has processed the request.
+    /// Only these rejections let a client open another session and send its request again: any
+    /// other status can come from a server that has processed the request.
     #[test]
     fn an_unknown_session_is_recognized_by_status_and_code() {
         for (status, code, expected) in [

@@ -11,11 +11,12 @@ pub(crate) use self::{resume_attempts::ResumeAttempts, resume_position::ResumePo
 pub(crate) const MAX_RESUMES: u32 = 8;
 /// The delay before a resumption, unless the server sets one.
 pub(crate) const RESUME_AFTER: Duration = Duration::from_secs(1);
-/// The maximum delay before a resumption that this side chooses or, in a call, that the server sets.
+/// The maximum delay before a resumption that this side chooses or, in a call, that the server
+/// sets.
 pub(crate) const MAX_RESUME_AFTER: Duration = Duration::from_secs(30);
 
-/// Returns the delay before an attempt, counted from 1, if the server sets none. It doubles with each attempt, up to
-/// [`MAX_RESUME_AFTER`].
+/// Returns the delay before an attempt, counted from 1, if the server sets none. It doubles with
+/// each attempt, up to [`MAX_RESUME_AFTER`].
 pub(crate) fn backoff(attempt: u32) -> Duration {
     let doublings = attempt.saturating_sub(1).min(5);
     RESUME_AFTER

@@ -4,8 +4,8 @@ use std::{fmt, time::Duration};
 
 use http::{HeaderMap, header};
 
-/// The number of seconds in the header `Retry-After` of a response (RFC 9110 section 10.2.3). None without the header, and for
-/// a date.
+/// The number of seconds in the header `Retry-After` of a response (RFC 9110 section 10.2.3). None
+/// without the header, and for a date.
 ///
 /// It is displayed as advice for the end of an error message, and as nothing if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

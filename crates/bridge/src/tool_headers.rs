@@ -18,7 +18,8 @@ use self::{
 };
 use crate::{error::McpError, json};
 
-/// The arguments of each tool that are also sent as headers (2026-07-28, "Custom Headers from Tool Parameters").
+/// The arguments of each tool that are also sent as headers (2026-07-28, "Custom Headers from Tool
+/// Parameters").
 #[derive(Default)]
 pub(crate) struct ToolHeaders(RwLock<KnownTools>);
 
@@ -57,11 +58,12 @@ struct Call<'a> {
 }
 
 impl ToolHeaders {
-    /// Stores the tools of a list. If tools have invalid annotations, appends the list without them to `filtered` and returns
-    /// true. Everything else in the list stays as it is.
+    /// Stores the tools of a list. If tools have invalid annotations, appends the list without them
+    /// to `filtered` and returns true. Everything else in the list stays as it is.
     ///
     /// # Errors
-    /// [`McpError::InvalidResponse`] when it is not clear which list the client would read, because `tools` is duplicated.
+    /// [`McpError::InvalidResponse`] when it is not clear which list the client would read, because
+    /// `tools` is duplicated.
     pub(crate) fn learn_and_filter(
         &self,
         list: &RawValue,
@@ -121,8 +123,8 @@ impl ToolHeaders {
         Ok(())
     }
 
-    /// Returns the headers for the parameters of a tool call. There are none for a tool that is not stored, and for
-    /// arguments that are absent or not primitive.
+    /// Returns the headers for the parameters of a tool call. There are none for a tool that is not
+    /// stored, and for arguments that are absent or not primitive.
     pub(crate) fn of_call(&self, params: &RawValue) -> HeaderMap {
         let Some(Call {
             name: Some(name),
@@ -185,7 +187,8 @@ mod tests {
         headers.of_call(&to_raw_value(params).unwrap())
     }
 
-    /// Annotated arguments are sent as headers, including nested ones; absent, null and non-primitive values are not.
+    /// Annotated arguments are sent as headers, including nested ones; absent, null and
+    /// non-primitive values are not.
     #[test]
     fn annotated_arguments_become_headers() {
         let headers = ToolHeaders::default();
@@ -262,7 +265,8 @@ mod tests {
         );
     }
 
-    /// The number of stored tools is limited. A later list replaces the stored definition of a tool.
+    /// The number of stored tools is limited. A later list replaces the stored definition of a
+    /// tool.
     #[test]
     fn tools_are_bounded() {
         let headers = ToolHeaders::default();
@@ -287,7 +291,8 @@ mod tests {
         }
     }
 
-    /// A tool that cannot be read is removed, and an ambiguous list is rejected. What is not used can be any JSON.
+    /// A tool that cannot be read is removed, and an ambiguous list is rejected. What is not used
+    /// can be any JSON.
     #[test]
     fn unclear_definitions_are_removed() {
         let headers = ToolHeaders::default();

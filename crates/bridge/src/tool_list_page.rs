@@ -7,7 +7,8 @@ use crate::{json, tool_headers::MAX_TOOL_NAME};
 
 /// The maximum number of pages that are searched for one tool.
 pub(crate) const MAX_PAGES: u32 = 32;
-/// The maximum length of a cursor, in bytes of JSON text. It is sent in the request for the next page.
+/// The maximum length of a cursor, in bytes of JSON text. It is sent in the request for the next
+/// page.
 const MAX_CURSOR: usize = 64 * 1024;
 
 /// The members of a page that are used.
@@ -19,7 +20,8 @@ struct Page<'a> {
     next_cursor: Option<&'a RawValue>,
 }
 
-/// Returns the cursor of the page after this one. `None` if this page is the last one, or contains the tool.
+/// Returns the cursor of the page after this one. `None` if this page is the last one, or contains
+/// the tool.
 pub(crate) fn next_cursor(page: &RawValue, tool: &str) -> Option<String> {
     let Page { tools, next_cursor } = json::object(page)?;
     let mut names = tools

@@ -57,7 +57,8 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     (start, heads)
 }
 
-/// Reads one request and responds: metadata, a challenge, or the result of a call. Returns the received request.
+/// Reads one request and responds: metadata, a challenge, or the result of a call. Returns the
+/// received request.
 async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
     let mut received = Vec::new();
     // A request has a head and at most one small JSON object.
@@ -162,8 +163,8 @@ async fn a_browser_brings_the_answer() {
     assert_eq!(client.call("ping", None).await.unwrap(), true);
 }
 
-/// I8: the development server takes our proofs, with and without a nonce, and binds the token to their key; the token
-/// goes to the resource with a proof.
+/// I8: the development server takes our proofs, with and without a nonce, and binds the token to
+/// their key; the token goes to the resource with a proof.
 #[tokio::test]
 async fn a_bound_token_comes_from_the_development_server() {
     for dpop_nonces in [false, true] {

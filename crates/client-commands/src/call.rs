@@ -32,8 +32,8 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-/// Parses the parameters, which must be an object: MCP has no parameters by position. Errors do not contain them, because they
-/// can hold secrets.
+/// Parses the parameters, which must be an object: MCP has no parameters by position. Errors do not
+/// contain them, because they can hold secrets.
 fn object(text: &str) -> anyhow::Result<Value> {
     let value: Value = serde_json::from_str(text).context("PARAMS is not JSON")?;
     anyhow::ensure!(
@@ -135,8 +135,8 @@ fn with_limit(arguments: &cli::Call, error: McpError) -> anyhow::Error {
     ))
 }
 
-/// The user's store if it has a token for the resource. Otherwise a store that keeps only the registration, which the
-/// next call reuses.
+/// The user's store if it has a token for the resource. Otherwise a store that keeps only the
+/// registration, which the next call reuses.
 fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialStore> {
     let Some(directory) = arguments
         .sign_in
@@ -161,13 +161,13 @@ const MAX_SHOWN: usize = 64 * 1024;
 /// How many characters of a longer one are shown.
 const MAX_BEGINNING: usize = 1_000;
 
-/// Prints a message that the server sends before the result to standard error, so that standard output has only the
-/// result.
+/// Prints a message that the server sends before the result to standard error, so that standard
+/// output has only the result.
 fn show(message: &RawValue) {
     let text = message.get();
     if text.len() > MAX_SHOWN {
-        // The search for what was sent takes many times the size of the text. It comes before the cut, which could leave a part of a
-        // secret.
+        // The search for what was sent takes many times the size of the text. It comes before the
+        // cut, which could leave a part of a secret.
         let searched = redact(&text[..text.floor_char_boundary(MAX_SHOWN)]);
         let beginning = EscapedText::first(&searched, MAX_BEGINNING);
         return tell(format_args!(

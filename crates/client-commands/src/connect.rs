@@ -188,8 +188,8 @@ async fn token_manager(
     Ok(TokenManager::new(start, Arc::new(authorizer)))
 }
 
-/// Opens the user's browser. The redirect's port is bound only during a sign-in, because many instances run at the same
-/// time for days, and only one of them signs in.
+/// Opens the user's browser. The redirect's port is bound only during a sign-in, because many
+/// instances run at the same time for days, and only one of them signs in.
 struct Browser {
     wanted: RedirectAddress,
     wanted_uri: Url,

@@ -41,7 +41,8 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
     exit_code(token.and_then(|token| examine(&examination, token, login, registration, |_| true)))
 }
 
-/// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the token.
+/// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the
+/// token.
 pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
     exit_code(read_token().and_then(|token| {
         examine(arguments, Some(token), None, false, |step| {

@@ -19,11 +19,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// SIGINT and SIGTERM. A thread of its own ends the process if the command does not end within [`END_LIMIT`] after a signal,
-/// because it computes, waits for a file, or writes to a pipe that is full.
+/// SIGINT and SIGTERM. A thread of its own ends the process if the command does not end within
+/// [`END_LIMIT`] after a signal, because it computes, waits for a file, or writes to a pipe that is
+/// full.
 pub(crate) struct EndSignals {
     signals: Signals,
-    /// Whether the command waits for a refresh, for which the thread gives it [`REFRESH_LIMIT`] more.
+    /// Whether the command waits for a refresh, for which the thread gives it [`REFRESH_LIMIT`]
+    /// more.
     is_refreshing: Arc<AtomicBool>,
 }
 
@@ -32,7 +34,8 @@ struct Signals {
     terminate: Signal,
 }
 
-/// The time in which the command must end after a signal, unless it waits for a refresh. A bridge takes up to 1 s.
+/// The time in which the command must end after a signal, unless it waits for a refresh. A bridge
+/// takes up to 1 s.
 const END_LIMIT: Duration = Duration::from_millis(1_800);
 
 /// The limit of the wait for refreshes in progress.
@@ -71,8 +74,8 @@ impl EndSignals {
         ExitCode::from(self.signals.next().await)
     }
 
-    /// Waits for the refresh requests that were sent, at most [`REFRESH_LIMIT`], or until the next signal: a server that
-    /// rotates refresh tokens has invalidated the stored one.
+    /// Waits for the refresh requests that were sent, at most [`REFRESH_LIMIT`], or until the next
+    /// signal: a server that rotates refresh tokens has invalidated the stored one.
     pub(crate) async fn finish_refreshes(&mut self, token_manager: &TokenManager) {
         self.is_refreshing.store(true, Ordering::Relaxed);
         let finished = async {
@@ -126,7 +129,8 @@ async fn end_if_late(mut signals: Signals, is_refreshing: &AtomicBool) {
     process::exit(code.into());
 }
 
-/// Runs a command until it ends or a signal arrives, and waits for the refresh requests that it has sent.
+/// Runs a command until it ends or a signal arrives, and waits for the refresh requests that it has
+/// sent.
 ///
 /// # Errors
 /// Those of the command, and when signals cannot be received.

@@ -46,7 +46,8 @@ struct Change {
     servers: Vec<Server>,
 }
 
-/// Prints the changes, and writes them after confirmation. Fails when a configuration could not be read or written.
+/// Prints the changes, and writes them after confirmation. Fails when a configuration could not be
+/// read or written.
 pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
     let store = arguments
         .store
@@ -216,7 +217,8 @@ fn migration_lines(migration: &Migration) -> Vec<String> {
     lines
 }
 
-/// Binds a client that was registered by hand to the authorization server at which mcp-remote used it.
+/// Binds a client that was registered by hand to the authorization server at which mcp-remote used
+/// it.
 async fn bind_client(migration: &Migration) -> anyhow::Result<()> {
     let known = (
         &migration.client_id,
@@ -244,8 +246,8 @@ fn is_confirmed() -> bool {
     read.is_ok() && is_yes(&answer)
 }
 
-/// Writes the secrets, moves the tokens, and writes the configuration last: while it names mcp-remote, another run
-/// continues after a failure.
+/// Writes the secrets, moves the tokens, and writes the configuration last: while it names
+/// mcp-remote, another run continues after a failure.
 fn write(change: &Change) -> anyhow::Result<()> {
     let migrations: Vec<&Migration> = change
         .servers

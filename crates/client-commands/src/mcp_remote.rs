@@ -28,7 +28,8 @@ use crate::{
 /// The exit code for arguments that are invalid or would weaken security.
 const REFUSED: u8 = 2;
 
-/// Translates the arguments and connects. `command_line` is that of the whole program, for `--help` and `--version`.
+/// Translates the arguments and connects. `command_line` is that of the whole program, for `--help`
+/// and `--version`.
 pub(crate) fn run(
     McpRemote { arguments: texts }: &McpRemote,
     command_line: fn() -> Command,
@@ -57,7 +58,8 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The variable of Node.js, and therefore of mcp-remote, for a file with additional trusted certificates.
+/// The variable of Node.js, and therefore of mcp-remote, for a file with additional trusted
+/// certificates.
 const NODE_CERTIFICATES: &str = "NODE_EXTRA_CA_CERTS";
 
 /// The level of log messages that the arguments choose.
@@ -90,7 +92,8 @@ fn translated(texts: &[String]) -> anyhow::Result<(Connect, Vec<String>)> {
         session,
         ..
     } = Translation::of(&arguments, &context)?;
-    // Its first argument is the name of the command. This error's text has options of `connect` and can contain values.
+    // Its first argument is the name of the command. This error's text has options of `connect` and
+    // can contain values.
     let Ok(Translated { mut connect }) = Translated::try_parse_from(arguments) else {
         anyhow::bail!(
             "the arguments have no equivalent for `portcullis connect`; see `portcullis connect --help`"

@@ -18,7 +18,8 @@ impl ClientCommand {
         }
     }
 
-    /// Runs the command. `command_line` is that of the whole program, whose help `mcp-remote` prints.
+    /// Runs the command. `command_line` is that of the whole program, whose help `mcp-remote`
+    /// prints.
     ///
     /// # Errors
     /// When the command fails. The text contains the fix.

@@ -57,8 +57,8 @@ pub(crate) struct LoginOptions {
 /// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it.
 ///
 /// # Errors
-/// Fails when an option or `PORTCULLIS_TOKEN` is invalid, a file that an option names cannot be read, or the port of the redirect
-/// cannot be used.
+/// Fails when an option or `PORTCULLIS_TOKEN` is invalid, a file that an option names cannot be
+/// read, or the port of the redirect cannot be used.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
     start: StartUrl,
@@ -165,7 +165,8 @@ pub(super) fn device_authorizer(
         .build()?)
 }
 
-/// Returns the user in the browser of this machine; with `--auto-consent`, a program in the place of the user.
+/// Returns the user in the browser of this machine; with `--auto-consent`, a program in the place
+/// of the user.
 async fn interaction(
     arguments: &cli::SignIn,
     start: &StartUrl,

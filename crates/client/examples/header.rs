@@ -51,7 +51,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Creates an authorizer that stores tokens in the user's directory and opens the browser to sign in.
+/// Creates an authorizer that stores tokens in the user's directory and opens the browser to sign
+/// in.
 async fn authorizer(start: &StartUrl) -> Result<Authorizer, Box<dyn Error>> {
     let directory = CredentialStore::user_directory().ok_or("there is no home directory")?;
     let mut settings = AuthorizerSettings::default();

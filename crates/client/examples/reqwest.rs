@@ -41,7 +41,8 @@ pub(crate) fn token_manager(
 
 /// A client that does not follow redirects: the token is for this URL only.
 pub(crate) fn client() -> Result<reqwest::Client, Box<dyn Error>> {
-    // reqwest's default features do this. This workspace builds reqwest without a default TLS provider.
+    // reqwest's default features do this. This workspace builds reqwest without a default TLS
+    // provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Ok(reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())

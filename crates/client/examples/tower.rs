@@ -32,7 +32,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let authorizer = Authorizer::builder(Arc::new(browser)).build()?;
     let token_manager = Arc::new(TokenManager::new(start.clone(), Arc::new(authorizer)));
 
-    // Any HTTP client that is a tower service can be used. This one supports only http, which the demo uses.
+    // Any HTTP client that is a tower service can be used. This one supports only http, which the
+    // demo uses.
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     let client = ServiceBuilder::new()
         .layer(AuthorizeLayer::new(token_manager))

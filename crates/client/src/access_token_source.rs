@@ -5,8 +5,8 @@ use portcullis_metadata::authorization::TokenResponse;
 
 /// A source of access tokens that this crate does not obtain.
 pub trait AccessTokenSource: Send + Sync + 'static {
-    /// Obtains a bearer token. It is called for the first request, shortly before the token expires, and once after the
-    /// resource rejects the token.
+    /// Obtains a bearer token. It is called for the first request, shortly before the token
+    /// expires, and once after the resource rejects the token.
     ///
     /// # Errors
     /// When there is no token; the message has the cause without the token.

@@ -38,8 +38,9 @@ use sign_in_limit::SignInLimit;
 
 /// Obtains access tokens for protected resources: discovery, client registration, and a grant.
 ///
-/// It returns tokens to its caller and does not keep them; it keeps registrations in the settings' store. A
-/// [`TokenManager`](crate::TokenManager) keeps a token and renews it when the resource rejects it.
+/// It returns tokens to its caller and does not keep them; it keeps registrations in the settings'
+/// store. A [`TokenManager`](crate::TokenManager) keeps a token and renews it when the resource
+/// rejects it.
 pub struct Authorizer {
     /// Records what is sent.
     fetch: Arc<dyn Fetch>,
@@ -68,32 +69,36 @@ impl Authorizer {
         AuthorizerBuilder::new(Mode::Interactive(interaction))
     }
 
-    /// Builds an authorizer for the device authorization grant (RFC 8628): the user consents on any device.
+    /// Builds an authorizer for the device authorization grant (RFC 8628): the user consents on any
+    /// device.
     ///
-    /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is part of the registration
-    /// and is never used; it must differ from that of other interactions, so that they have separate registrations.
+    /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is part
+    /// of the registration and is never used; it must differ from that of other interactions, so
+    /// that they have separate registrations.
     pub fn device_builder(interaction: Arc<dyn Interaction>) -> AuthorizerBuilder {
         AuthorizerBuilder::new(Mode::Device(interaction))
     }
 
-    /// Builds an authorizer for a grant without a user. It registers no client: the client comes from the settings.
+    /// Builds an authorizer for a grant without a user. It registers no client: the client comes
+    /// from the settings.
     pub fn non_interactive_builder(grant: NonInteractiveGrant) -> AuthorizerBuilder {
         AuthorizerBuilder::new(Mode::NonInteractive(grant))
     }
 
-    /// Obtains a token for the resource at `start`: sends a request without a token, reads the challenge, and continues
-    /// as [`answer_challenge`](Self::answer_challenge).
+    /// Obtains a token for the resource at `start`: sends a request without a token, reads the
+    /// challenge, and continues as [`answer_challenge`](Self::answer_challenge).
     ///
     /// # Errors
-    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise as the steps of the flow.
+    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise as the
+    /// steps of the flow.
     pub async fn authorize(&self, start: &StartUrl) -> Result<ResourceToken, ClientError> {
         self.sign_in_limit.reset();
         let challenge = self.probe(start).await?;
         self.obtain(start, &challenge, None).await
     }
 
-    /// Obtains a token for the resource at `start`, which responded with 401 and this challenge. The challenge is empty
-    /// if the response had none that could be parsed.
+    /// Obtains a token for the resource at `start`, which responded with 401 and this challenge.
+    /// The challenge is empty if the response had none that could be parsed.
     ///
     /// # Errors
     /// Each step of the flow has its own variants.

@@ -36,9 +36,10 @@ pub enum ClientError {
     /// Discovery of the authorization server failed.
     #[error("cannot find the authorization server of the resource")]
     Discovery(#[source] DiscoveryError),
-    /// The resource in the metadata is a path prefix of the start URL, and neither the user nor the caller has accepted
-    /// that ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)). No
-    /// authorization request was sent.
+    /// The resource in the metadata is a path prefix of the start URL, and neither the user nor the
+    /// caller has accepted that
+    /// ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)).
+    /// No authorization request was sent.
     #[error(
         "{start} is part of the resource {resource}: a token for it is also valid for the other paths there, and the server at \
          {start} could use it for them"
@@ -49,9 +50,10 @@ pub enum ClientError {
         /// The resource.
         resource: ResourceUri,
     },
-    /// The token would be requested without `resource`, and neither the user nor the caller has accepted that
-    /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No authorization
-    /// request was sent.
+    /// The token would be requested without `resource`, and neither the user nor the caller has
+    /// accepted that
+    /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)).
+    /// No authorization request was sent.
     #[error(
         "the token request to {issuer} does not name {start}, so only the scopes limit where the token is valid: {}",
         Shortened(.scopes)
@@ -64,7 +66,8 @@ pub enum ClientError {
         /// The scopes to request.
         scopes: Scopes,
     },
-    /// The token is for another API, and is not bound to the resource. If it was already issued, it is discarded.
+    /// The token is for another API, and is not bound to the resource. If it was already issued, it
+    /// is discarded.
     #[error(
         "the server requires a token of {issuer} that is valid for {api}; this is rejected, because the server could use \
          the token there in your name"
@@ -76,27 +79,29 @@ pub enum ClientError {
         api: &'static str,
     },
     /// A step-up needs a new registration, and neither the user nor the caller has accepted one
-    /// ([`Interaction::accept_new_registration`](crate::Interaction::accept_new_registration)). No authorization request
-    /// was sent.
+    /// ([`Interaction::accept_new_registration`](crate::Interaction::accept_new_registration)). No
+    /// authorization request was sent.
     #[error("insufficient_scope: {registration}")]
     RegistrationLacksScopes {
         /// The registration that would replace the present one.
         registration: Box<NewRegistration>,
     },
-    /// The token manager has a given access token, a source of tokens, or no token, so it cannot sign in.
+    /// The token manager has a given access token, a source of tokens, or no token, so it cannot
+    /// sign in.
     #[error("this client does not obtain tokens from an authorization server")]
     NoAuthorizer,
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
     NoAuthorizationServer,
-    /// The resource does not list the authorization server that the caller chose or has credentials for.
+    /// The resource does not list the authorization server that the caller chose or has credentials
+    /// for.
     #[error("the resource does not list the authorization server {issuer}")]
     AuthorizationServerNotListed {
         /// The chosen server.
         issuer: Issuer,
     },
-    /// The client of [`AuthorizerSettings::client`](crate::AuthorizerSettings::client) was used at another authorization
-    /// server before. Nothing was sent to this one.
+    /// The client of [`AuthorizerSettings::client`](crate::AuthorizerSettings::client) was used at
+    /// another authorization server before. Nothing was sent to this one.
     #[error(
         "the client {} belongs to the authorization server {known}, but the resource now names {named}; nothing \
          was sent there",
@@ -110,7 +115,8 @@ pub enum ClientError {
         /// The authorization server that the resource names.
         named: Issuer,
     },
-    /// A member of the metadata has too many entries. Nothing was sent to an authorization server after it was read.
+    /// A member of the metadata has too many entries. Nothing was sent to an authorization server
+    /// after it was read.
     #[error("{member} in the metadata has {count} entries; at most {limit} are accepted")]
     MetadataTooLong {
         /// The member.
@@ -123,8 +129,9 @@ pub enum ClientError {
     /// The authorization server does not support the flow.
     #[error(transparent)]
     UnsupportedServer(#[from] UnsupportedServer),
-    /// There are no credentials for the authorization server, it does not support dynamic registration, and the user
-    /// entered none ([`Interaction::client_information`](crate::Interaction::client_information)).
+    /// There are no credentials for the authorization server, it does not support dynamic
+    /// registration, and the user entered none
+    /// ([`Interaction::client_information`](crate::Interaction::client_information)).
     #[error(
         "the authorization server {issuer} requires a client that is registered there; give its client identifier"
     )]
@@ -135,8 +142,8 @@ pub enum ClientError {
     /// The authorization server rejected the registration.
     #[error(transparent)]
     Registration(RegistrationError),
-    /// The authorization server registered the client without the requested redirect URI. The registration is
-    /// discarded.
+    /// The authorization server registered the client without the requested redirect URI. The
+    /// registration is discarded.
     #[error("the authorization server {issuer} did not register the redirect URI {redirect_uri}")]
     RedirectNotRegistered {
         /// The authorization server.
@@ -149,8 +156,8 @@ pub enum ClientError {
         "the authorization server requires a client authentication method that is not supported"
     )]
     UnsupportedAuthenticationMethod,
-    /// Three sign-ins within 10 min led to no request that the resource accepted. No further one was started, so that a
-    /// server cannot open any number of browser windows.
+    /// Three sign-ins within 10 min led to no request that the resource accepted. No further one
+    /// was started, so that a server cannot open any number of browser windows.
     #[error(
         "3 sign-ins within 10 min led to no request that the server accepted, so no further one is started"
     )]
@@ -176,7 +183,8 @@ pub enum ClientError {
         #[source]
         error: FetchError,
     },
-    /// An endpoint of the authorization server returned an unexpected status without an OAuth error.
+    /// An endpoint of the authorization server returned an unexpected status without an OAuth
+    /// error.
     #[error("the {endpoint} endpoint returned {status} ({response})")]
     Status {
         /// The endpoint.
@@ -197,7 +205,8 @@ pub enum ClientError {
         #[source]
         error: DocumentError,
     },
-    /// The resource requires DPoP-bound tokens, and the authorization server does not support DPoP with ES256.
+    /// The resource requires DPoP-bound tokens, and the authorization server does not support DPoP
+    /// with ES256.
     #[error(
         "the resource requires DPoP-bound tokens, which the authorization server {issuer} does not support"
     )]

@@ -2,10 +2,11 @@
 
 use std::error::Error;
 
-/// Returns an error's message and those of its causes, separated by colons. A message that the text already ends with is
-/// not repeated.
+/// Returns an error's message and those of its causes, separated by colons. A message that the text
+/// already ends with is not repeated.
 ///
-/// Does not escape the messages: [`EscapedText`](portcullis_metadata::EscapedText) does, for those that quote a peer.
+/// Does not escape the messages: [`EscapedText`](portcullis_metadata::EscapedText) does, for those
+/// that quote a peer.
 pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

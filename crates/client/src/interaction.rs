@@ -24,15 +24,17 @@ pub use loopback_redirect::LoopbackRedirect;
 pub use new_registration::NewRegistration;
 pub use redirect_address::{RedirectAddress, RedirectAddressError};
 
-/// Presents the authorization request to the user and returns the response. It can also act without a user.
+/// Presents the authorization request to the user and returns the response. It can also act without
+/// a user.
 pub trait Interaction: Send + Sync + 'static {
     /// The redirect URI of authorization requests. It must not change during this value's life.
     fn redirect_uri(&self) -> &Url;
 
-    /// Opens the request's [`url`](AuthorizationRequest::url) and returns the parameters of the redirect.
+    /// Opens the request's [`url`](AuthorizationRequest::url) and returns the parameters of the
+    /// redirect.
     ///
-    /// The caller validates the parameters. An implementation that shows them to the user must validate them first,
-    /// with [`AuthorizationRequest::validate_response`].
+    /// The caller validates the parameters. An implementation that shows them to the user must
+    /// validate them first, with [`AuthorizationRequest::validate_response`].
     ///
     /// # Errors
     /// When no response arrives.
@@ -41,8 +43,9 @@ pub trait Interaction: Send + Sync + 'static {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>>;
 
-    /// Asks the user for a client that was registered manually at `issuer`, which does not support dynamic
-    /// registration. The result is stored for that authorization server. By default it is None.
+    /// Asks the user for a client that was registered manually at `issuer`, which does not support
+    /// dynamic registration. The result is stored for that authorization server. By default it is
+    /// None.
     ///
     /// # Errors
     /// When the user cannot be asked. A user without a client is `Ok(None)`.
@@ -54,15 +57,16 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// Shows the page and the code of the device flow (RFC 8628 section 3.3). By default nothing is shown. The user
-    /// code is printable ASCII, and the URLs are safe to open.
+    /// Shows the page and the code of the device flow (RFC 8628 section 3.3). By default nothing is
+    /// shown. The user code is printable ASCII, and the URLs are safe to open.
     fn show_device_code(&self, authorization: &DeviceAuthorization) {
         let _ = authorization;
     }
 
-    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. Such a token is also
-    /// valid for the other paths below the resource, which may belong to others, and the server at `start` receives it. The
-    /// question comes before the sign-in. By default the result is false.
+    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`.
+    /// Such a token is also valid for the other paths below the resource, which may belong to
+    /// others, and the server at `start` receives it. The question comes before the sign-in. By
+    /// default the result is false.
     ///
     /// # Errors
     /// When the user cannot be asked.
@@ -75,8 +79,8 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(false) })
     }
 
-    /// Asks whether to sign in without `resource`: only the scopes limit where the token is valid. The question comes
-    /// before the sign-in. By default the result is false.
+    /// Asks whether to sign in without `resource`: only the scopes limit where the token is valid.
+    /// The question comes before the sign-in. By default the result is false.
     ///
     /// # Errors
     /// When the user cannot be asked.
@@ -88,8 +92,8 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(false) })
     }
 
-    /// Asks whether to register the client again for a step-up. A new client starts a new session with the server. By
-    /// default the result is false.
+    /// Asks whether to register the client again for a step-up. A new client starts a new session
+    /// with the server. By default the result is false.
     ///
     /// # Errors
     /// When the user cannot be asked.
@@ -101,7 +105,8 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(false) })
     }
 
-    /// Reports the known differences of the provider that apply to this sign-in. By default they are only logged.
+    /// Reports the known differences of the provider that apply to this sign-in. By default they
+    /// are only logged.
     fn provider_recognized(&self, provider: &'static KnownIssuer) {
         tracing::info!(provider = provider.name, "a known provider: {provider}");
     }
@@ -119,8 +124,8 @@ pub enum InteractionError {
         "no browser can be opened on this machine, and there is no terminal in which a user could read the authorization URL"
     )]
     NoBrowser,
-    /// The one-time address of the sign-in was opened twice: another user may have opened it, and could complete the sign-in
-    /// with another account.
+    /// The one-time address of the sign-in was opened twice: another user may have opened it, and
+    /// could complete the sign-in with another account.
     #[error(
         "the address of this sign-in was opened twice, possibly by another user of this machine; the sign-in was stopped. \
          Sign in again"

@@ -1,22 +1,26 @@
 //! From a protected resource's URL to an access token.
 //!
-//! - [`Authorizer`] obtains a token: it requests the resource, reads the challenge, discovers the authorization server,
-//!   registers the client if necessary, and runs the authorization code flow with PKCE (S256), `state`, `resource` (RFC
-//!   8707) and `iss` (RFC 9207). The flow fails before a code or a token is sent if any check fails.
-//! - [`Interaction`] is the user's part of the flow. [`LoopbackRedirect`] is for a browser on this machine;
-//!   [`AutoConsent`] is for authorization servers that consent automatically. Implement it for anything else.
+//! - [`Authorizer`] obtains a token: it requests the resource, reads the challenge, discovers the
+//!   authorization server, registers the client if necessary, and runs the authorization code flow
+//!   with PKCE (S256), `state`, `resource` (RFC 8707) and `iss` (RFC 9207). The flow fails before a
+//!   code or a token is sent if any check fails.
+//! - [`Interaction`] is the user's part of the flow. [`LoopbackRedirect`] is for a browser on this
+//!   machine; [`AutoConsent`] is for authorization servers that consent automatically. Implement it
+//!   for anything else.
 //! - [`ResourceToken`] is a token with the URLs to which it can be sent.
-//! - [`TokenManager`] keeps a resource's token: it refreshes it before it expires, renews it when the resource rejects
-//!   it, and requests more scopes when the resource requires them. [`RequestAuthorization`] authorizes one request with
-//!   any HTTP library.
-//! - [`AuthorizeLayer`](service::AuthorizeLayer) does that for any HTTP client that is a tower service.
-//! - [`CredentialStore`] stores tokens and registrations, in memory or in files that only their owner can read.
+//! - [`TokenManager`] keeps a resource's token: it refreshes it before it expires, renews it when
+//!   the resource rejects it, and requests more scopes when the resource requires them.
+//!   [`RequestAuthorization`] authorizes one request with any HTTP library.
+//! - [`AuthorizeLayer`](service::AuthorizeLayer) does that for any HTTP client that is a tower
+//!   service.
+//! - [`CredentialStore`] stores tokens and registrations, in memory or in files that only their
+//!   owner can read.
 //! - [`NonInteractiveGrant`] obtains tokens without a user.
-//! - [`registration`] has the credentials of clients, and [`provider`] the settings for authorization servers that differ from MCP's
-//!   profile.
+//! - [`registration`] has the credentials of clients, and [`provider`] the settings for
+//!   authorization servers that differ from MCP's profile.
 //!
-//! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), except the port of `LoopbackRedirect` and the files of
-//! a credential store.
+//! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), except the port of
+//! `LoopbackRedirect` and the files of a credential store.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -14,22 +14,26 @@ use crate::ClientInformation;
 pub enum NonInteractiveGrant {
     /// The client's own credentials (`client_credentials`, RFC 6749 section 4.4).
     ClientCredentials,
-    /// Enterprise-managed authorization: the user's ID token from an enterprise's identity provider is exchanged for an
-    /// assertion to the authorization server (RFC 8693), and the assertion for the access token (RFC 7523).
+    /// Enterprise-managed authorization: the user's ID token from an enterprise's identity provider
+    /// is exchanged for an assertion to the authorization server (RFC 8693), and the assertion for
+    /// the access token (RFC 7523).
     EnterpriseManaged(EnterpriseIdentity),
-    /// Workload identity: an assertion of the platform is exchanged for the access token (RFC 7523). The rejection of an
-    /// assertion is final. The assertion is sent to the authorization server that the resource lists: set
-    /// [`AuthorizerSettings::authorization_server`](crate::AuthorizerSettings::authorization_server) unless each assertion
-    /// has a single audience.
+    /// Workload identity: an assertion of the platform is exchanged for the access token (RFC
+    /// 7523). The rejection of an assertion is final. The assertion is sent to the authorization
+    /// server that the resource lists: set
+    /// [`AuthorizerSettings::authorization_server`](crate::AuthorizerSettings::authorization_server)
+    /// unless each assertion has a single audience.
     JwtBearer(Arc<dyn AssertionSource>),
 }
 
 /// A user's identity at an enterprise's identity provider.
 #[derive(Clone)]
 pub struct EnterpriseIdentity {
-    /// The token endpoint of the identity provider. The caller is trusted to choose it; it can be at a private address.
+    /// The token endpoint of the identity provider. The caller is trusted to choose it; it can be
+    /// at a private address.
     pub token_endpoint: Url,
-    /// The identity provider's issuer identifier: the audience when the client authenticates there with a key.
+    /// The identity provider's issuer identifier: the audience when the client authenticates there
+    /// with a key.
     pub issuer: Issuer,
     /// This client at the identity provider.
     pub client: ClientInformation,
@@ -37,7 +41,8 @@ pub struct EnterpriseIdentity {
     pub id_token: Arc<dyn AssertionSource>,
 }
 
-/// Provides tokens that identify a user or a workload. It is called for each grant, because the tokens expire.
+/// Provides tokens that identify a user or a workload. It is called for each grant, because the
+/// tokens expire.
 pub trait AssertionSource: Send + Sync + 'static {
     /// Returns a token to present to `audience`.
     ///

@@ -5,7 +5,8 @@ use portcullis_metadata::authorization::OAuthError;
 
 use crate::token::dpop;
 
-/// The error codes that this crate distinguishes. They are never changed, although a short secret can be a part of one.
+/// The error codes that this crate distinguishes. They are never changed, although a short secret
+/// can be a part of one.
 const DISTINGUISHED_CODES: [&str; 10] = [
     "access_denied",
     "authorization_pending",

@@ -13,7 +13,8 @@ use crate::oauth_error;
 
 /// The parameters of an authorization response (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207).
 ///
-/// They are untrusted until [`AuthorizationRequest::validate_response`](crate::AuthorizationRequest::validate_response)
+/// They are untrusted until
+/// [`AuthorizationRequest::validate_response`](crate::AuthorizationRequest::validate_response)
 /// returns the code.
 pub struct RedirectParameters {
     pub(crate) code: Option<Secret>,
@@ -58,7 +59,8 @@ impl RedirectParameters {
     /// Reads the final URL of the browser's address bar, as a user pastes it.
     ///
     /// # Errors
-    /// [`RedirectError::Elsewhere`] when it is not the redirect URI with a query; otherwise as [`parse`](Self::parse).
+    /// [`RedirectError::Elsewhere`] when it is not the redirect URI with a query; otherwise as
+    /// [`parse`](Self::parse).
     pub fn parse_pasted(text: &str, redirect_uri: &Url) -> Result<Self, RedirectError> {
         let mut pasted = Url::parse(text.trim()).map_err(|_| RedirectError::Elsewhere)?;
         let query = pasted
@@ -91,7 +93,8 @@ pub enum RedirectError {
     /// `state` is missing or differs from the request's.
     #[error("the authorization response does not belong to this request")]
     State,
-    /// `iss` is missing although the server advertises it, or names another issuer. Neither code nor error was read.
+    /// `iss` is missing although the server advertises it, or names another issuer. Neither code
+    /// nor error was read.
     #[error(transparent)]
     Issuer(ResponseIssuerError),
     /// The authorization server returned an error. Its `iss` was valid.

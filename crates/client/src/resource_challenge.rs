@@ -18,8 +18,8 @@ pub struct ResourceChallenge {
 }
 
 impl ResourceChallenge {
-    /// Parses the `WWW-Authenticate` fields of a response. If one is malformed, all count as absent: discovery then uses
-    /// the well-known URLs. More than 1,000 scopes count as none.
+    /// Parses the `WWW-Authenticate` fields of a response. If one is malformed, all count as
+    /// absent: discovery then uses the well-known URLs. More than 1,000 scopes count as none.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers
             .get_all(header::WWW_AUTHENTICATE)
@@ -55,7 +55,8 @@ impl ResourceChallenge {
         }
     }
 
-    /// Marks that these scopes are requested for an operation of a client that is signed in, which may have a session.
+    /// Marks that these scopes are requested for an operation of a client that is signed in, which
+    /// may have a session.
     pub(crate) fn for_step_up(&self, missing: &Scopes) -> Self {
         Self {
             is_step_up: true,
@@ -122,8 +123,8 @@ fn with_few_scopes(parameters: BearerChallenge) -> BearerChallenge {
     }
 }
 
-/// Reads the parameters of a DPoP challenge, which are those of a Bearer challenge (RFC 9449 section 7.1, RFC 9728 section
-/// 5.1).
+/// Reads the parameters of a DPoP challenge, which are those of a Bearer challenge (RFC 9449
+/// section 7.1, RFC 9728 section 5.1).
 fn dpop_parameters(challenge: &Challenge) -> BearerChallenge {
     let text = |name| challenge.param(name).map(str::to_owned);
     BearerChallenge {

@@ -15,9 +15,11 @@ pub enum RedirectRefusal {
     NoTarget,
     /// Only 307 and 308 keep the method and the body (RFC 9110 section 15.4).
     ChangesMethod,
-    /// The target has `http` instead of `https`: the server does not know that its proxy terminates TLS.
+    /// The target has `http` instead of `https`: the server does not know that its proxy terminates
+    /// TLS.
     Downgrade,
-    /// The target has another scheme, host or port, or user information. The token must not be sent there.
+    /// The target has another scheme, host or port, or user information. The token must not be sent
+    /// there.
     OtherOrigin,
     /// The target does not lie under the token's resource.
     OutsideResource,
@@ -48,7 +50,8 @@ impl fmt::Display for RedirectRefusal {
 pub struct RefusedRedirect {
     /// The status.
     pub status: StatusCode,
-    /// The target without its query, escaped and truncated. None if the response has no valid target.
+    /// The target without its query, escaped and truncated. None if the response has no valid
+    /// target.
     pub target: Option<String>,
     /// The reason.
     pub refusal: RedirectRefusal,
@@ -66,8 +69,9 @@ pub struct ResourceRedirects {
 }
 
 impl ResourceRedirects {
-    /// Returns the URL to which the request must be sent again, with its method and body (RFC 9110 section 15.4). It
-    /// has the origin of `url` and lies under `resource`: that of the token, or the start URL if there is no token.
+    /// Returns the URL to which the request must be sent again, with its method and body (RFC 9110
+    /// section 15.4). It has the origin of `url` and lies under `resource`: that of the token, or
+    /// the start URL if there is no token.
     ///
     /// # Errors
     /// Fails for every other redirect, and for the fourth redirect.

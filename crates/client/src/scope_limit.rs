@@ -5,8 +5,8 @@ use portcullis_metadata::Scopes;
 /// The most scopes that a list of a server may have.
 pub(crate) const MAX_SCOPES: usize = 1_000;
 
-/// Returns the scopes of a server, or `None` if there are more than [`MAX_SCOPES`]: comparing two such lists, which a server
-/// chooses, could take minutes.
+/// Returns the scopes of a server, or `None` if there are more than [`MAX_SCOPES`]: comparing two
+/// such lists, which a server chooses, could take minutes.
 pub(crate) fn within_limit(scopes: Scopes) -> Option<Scopes> {
     Some(scopes).filter(|scopes| scopes.iter().nth(MAX_SCOPES).is_none())
 }

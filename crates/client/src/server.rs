@@ -27,7 +27,8 @@ pub(crate) struct Server {
     pub(crate) device_authorization_endpoint: Option<Url>,
     /// The scopes that the server supports. Empty if it does not list them.
     pub(crate) scopes_supported: Vec<String>,
-    /// The client authentication methods of the token endpoint. `None` if the server does not list them.
+    /// The client authentication methods of the token endpoint. `None` if the server does not list
+    /// them.
     pub(crate) authentication_methods: Option<Vec<String>>,
     /// Whether a client can use the URL of its metadata document as its identifier.
     pub(crate) takes_client_documents: bool,

@@ -39,12 +39,13 @@ impl<S> Layer<S> for AuthorizeLayer {
     }
 }
 
-/// Sends each request with the resource's token, and retries it after a 401 or a 403 if another token can help, as
-/// [`RequestAuthorization`](crate::RequestAuthorization) defines.
+/// Sends each request with the resource's token, and retries it after a 401 or a 403 if another
+/// token can help, as [`RequestAuthorization`](crate::RequestAuthorization) defines.
 ///
-/// A request's URL must be absolute. The token is sent only to the token manager's start URL and to the URL of the token's
-/// resource; a request to any other URL is sent without a token, and its response is returned unchanged. Bodies are
-/// cloned, because a request can be sent several times; cloning `Bytes` in `http_body_util::Full` is cheap.
+/// A request's URL must be absolute. The token is sent only to the token manager's start URL and to
+/// the URL of the token's resource; a request to any other URL is sent without a token, and its
+/// response is returned unchanged. Bodies are cloned, because a request can be sent several times;
+/// cloning `Bytes` in `http_body_util::Full` is cheap.
 #[derive(Clone, Debug)]
 pub struct AuthorizeService<S> {
     token_manager: Arc<TokenManager>,

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Display};
 
-/// Displays at most the first 512 characters of a value, and how many more it has. A server chooses its scopes and client
-/// identifiers, and can choose them to push everything else out of a terminal.
+/// Displays at most the first 512 characters of a value, and how many more it has. A server chooses
+/// its scopes and client identifiers, and can choose them to push everything else out of a
+/// terminal.
 ///
 /// Does not escape the text: [`EscapedText`](portcullis_metadata::EscapedText) does.
 ///

@@ -7,8 +7,8 @@ use portcullis_metadata::{
 };
 use url::Url;
 
-/// The URL of a protected resource that a user enters: `https`, or `http` to a loopback host, so that a token can be
-/// sent there. The fragment is dropped.
+/// The URL of a protected resource that a user enters: `https`, or `http` to a loopback host, so
+/// that a token can be sent there. The fragment is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartUrl(Url);
 

@@ -34,19 +34,23 @@ use memory::Memory;
 use name::Name;
 use persistent::Persistent;
 
-/// Stores tokens and registrations: one entry for each authorization server and resource (and start URL, if it
-/// differs), and one for each authorization server and redirect URI. For a pre-registered client, it stores the
-/// authorization server at which it was used first, one entry for each client identifier and start URL.
+/// Stores tokens and registrations: one entry for each authorization server and resource (and start
+/// URL, if it differs), and one for each authorization server and redirect URI. For a
+/// pre-registered client, it stores the authorization server at which it was used first, one entry
+/// for each client identifier and start URL.
 ///
-/// Every holder of the store can read an entry; only the holder of its lock can write it. If two processes want to
-/// refresh the same token, the second one waits and then uses the token of the first. Cheap to clone.
+/// Every holder of the store can read an entry; only the holder of its lock can write it. If two
+/// processes want to refresh the same token, the second one waits and then uses the token of the
+/// first. Cheap to clone.
 ///
-/// In a directory, each entry is a file that only its owner can read (mode 0600, in a directory that is created with
-/// mode 0700). It is written to a temporary file, synced and renamed, so that a crash leaves the old or the new entry.
-/// A corrupted file is renamed, not removed, and reported ([`StoreError::Corrupted`]). An entry that cannot be written
-/// is kept in memory, with one warning in the log, and written when that is possible; a file that others can
-/// access, and a directory that others can read or write, are rejected ([`StoreError::Exposed`],
-/// [`StoreError::ExposedDirectory`]), and so is one of another user ([`StoreError::OtherOwner`]). At most 1,000 entries of one type are read.
+/// In a directory, each entry is a file that only its owner can read (mode 0600, in a directory
+/// that is created with mode 0700). It is written to a temporary file, synced and renamed, so that
+/// a crash leaves the old or the new entry. A corrupted file is renamed, not removed, and reported
+/// ([`StoreError::Corrupted`]). An entry that cannot be written is kept in memory, with one warning
+/// in the log, and written when that is possible; a file that others can access, and a directory
+/// that others can read or write, are rejected ([`StoreError::Exposed`],
+/// [`StoreError::ExposedDirectory`]), and so is one of another user ([`StoreError::OtherOwner`]).
+/// At most 1,000 entries of one type are read.
 ///
 /// Entries are not encrypted: everyone who can read the owner's files can read the tokens.
 #[derive(Clone, Debug)]
@@ -58,8 +62,8 @@ const REQUEST_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const SIGN_IN_LOCK_TIMEOUT: Duration = Duration::from_secs(6 * 60);
 
 impl CredentialStore {
-    /// Creates a store that is lost with the process. It has at most 1,024 entries; when it is full, the least recently
-    /// written one is removed.
+    /// Creates a store that is lost with the process. It has at most 1,024 entries; when it is
+    /// full, the least recently written one is removed.
     pub fn in_memory() -> Self {
         Self(Arc::new(Backend::Memory(Memory::default())))
     }
@@ -72,22 +76,22 @@ impl CredentialStore {
         ))))
     }
 
-    /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
-    /// writable, registrations are kept in memory too.
+    /// Creates a store that keeps registrations in a directory, and everything else in memory. If
+    /// the directory is not writable, registrations are kept in memory too.
     pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
         let directory = Directory::new(directory.into());
         let memory = Memory::default();
         Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
     }
 
-    /// This user's directory for a store: `portcullis` in the first of `$XDG_STATE_HOME`, `$HOME/.local/state` and
-    /// `%LOCALAPPDATA%` that is an absolute path. None if there is none.
+    /// This user's directory for a store: `portcullis` in the first of `$XDG_STATE_HOME`,
+    /// `$HOME/.local/state` and `%LOCALAPPDATA%` that is an absolute path. None if there is none.
     pub fn user_directory() -> Option<PathBuf> {
         portcullis_files::user_state_directory()
     }
 
-    /// Checks that a token can be written, for commands that are useless otherwise. Creates the directory of a store that
-    /// keeps tokens in one.
+    /// Checks that a token can be written, for commands that are useless otherwise. Creates the
+    /// directory of a store that keeps tokens in one.
     ///
     /// # Errors
     /// [`StoreError::NotWritable`] when there is no permission or space; [`StoreError::Busy`].
@@ -123,11 +127,12 @@ impl CredentialStore {
         }
     }
 
-    /// The tokens that can be used for `start` ([`ResourceToken::is_for`]): those that were obtained for it first, then
-    /// the latest first.
+    /// The tokens that can be used for `start` ([`ResourceToken::is_for`]): those that were
+    /// obtained for it first, then the latest first.
     ///
     /// # Errors
-    /// When an entry cannot be read. A corrupted entry is quarantined, so that it is reported only once.
+    /// When an entry cannot be read. A corrupted entry is quarantined, so that it is reported only
+    /// once.
     pub fn tokens(&self, start: &StartUrl) -> Result<Vec<ResourceToken>, StoreError> {
         let mut found = Vec::new();
         for name in self.0.names(&Name::tokens_of(start.url()))? {
@@ -148,8 +153,8 @@ impl CredentialStore {
         Ok(found)
     }
 
-    /// The URLs for which tokens are stored: their start URLs, or their resources if the start URL was not stored.
-    /// Corrupted entries are quarantined and omitted.
+    /// The URLs for which tokens are stored: their start URLs, or their resources if the start URL
+    /// was not stored. Corrupted entries are quarantined and omitted.
     ///
     /// # Errors
     /// When an entry cannot be read.
@@ -230,8 +235,8 @@ impl CredentialStore {
         ))
     }
 
-    /// The first of these authorization servers at which a client is registered. None if the store cannot be read. Reads the
-    /// directory once.
+    /// The first of these authorization servers at which a client is registered. None if the store
+    /// cannot be read. Reads the directory once.
     pub(crate) fn first_known<'a>(&self, issuers: &'a [Issuer]) -> Option<&'a Issuer> {
         let names = self
             .0

@@ -28,11 +28,12 @@ use external_tokens::ExternalTokens;
 use refreshes::Refreshes;
 use renewal::{Refreshed, obtain, refresh, stored};
 
-/// Keeps the token for one resource: reads it from the store, refreshes it before it expires, renews it when the
-/// resource rejects it, and requests more scopes when the resource requires them.
+/// Keeps the token for one resource: reads it from the store, refreshes it before it expires,
+/// renews it when the resource rejects it, and requests more scopes when the resource requires
+/// them.
 ///
-/// If several requests need a token at the same time, one obtains it and the others wait; so do other processes with
-/// the same store. A refreshed token never replaces a newer one.
+/// If several requests need a token at the same time, one obtains it and the others wait; so do
+/// other processes with the same store. A refreshed token never replaces a newer one.
 pub struct TokenManager {
     start: StartUrl,
     source: Source,
@@ -69,20 +70,22 @@ impl TokenManager {
         Self::from(start, Source::Authorizer(authorizer))
     }
 
-    /// Creates a token manager with a token that the caller obtained, for example from the environment. The token is sent as
-    /// a bearer token where [`RequestAuthorization`] permits it, and is never refreshed or renewed.
+    /// Creates a token manager with a token that the caller obtained, for example from the
+    /// environment. The token is sent as a bearer token where [`RequestAuthorization`] permits it,
+    /// and is never refreshed or renewed.
     pub fn with_access_token(start: StartUrl, token: AccessToken) -> Self {
         Self::from(start, Source::Given(token))
     }
 
-    /// Creates a token manager for tokens that `source` obtains. They are sent as bearer tokens where
-    /// [`RequestAuthorization`] permits it, and kept in memory. After a 401 the source is called once more; if it returns
-    /// the same token, the 401 is final.
+    /// Creates a token manager for tokens that `source` obtains. They are sent as bearer tokens
+    /// where [`RequestAuthorization`] permits it, and kept in memory. After a 401 the source is
+    /// called once more; if it returns the same token, the 401 is final.
     pub fn with_source(start: StartUrl, source: Arc<dyn AccessTokenSource>) -> Self {
         Self::from(start, Source::External(ExternalTokens::new(source)))
     }
 
-    /// Creates a token manager without tokens, for resources that require none or use other credentials.
+    /// Creates a token manager without tokens, for resources that require none or use other
+    /// credentials.
     pub fn unauthenticated(start: StartUrl) -> Self {
         Self::from(start, Source::Nothing)
     }
@@ -108,14 +111,15 @@ impl TokenManager {
         &self.start
     }
 
-    /// The secrets that were sent to authorization servers. A program that sends the token with its own HTTP library adds it
-    /// ([`SentSecrets::record`]), so that neither side's errors repeat what was sent to the other.
+    /// The secrets that were sent to authorization servers. A program that sends the token with its
+    /// own HTTP library adds it ([`SentSecrets::record`]), so that neither side's errors repeat
+    /// what was sent to the other.
     pub fn sent_secrets(&self) -> &SentSecrets {
         &self.sent_secrets
     }
 
-    /// The resource of the current token, or the start URL if there is no token. Redirects must stay under it
-    /// ([`ResourceRedirects`](crate::ResourceRedirects)).
+    /// The resource of the current token, or the start URL if there is no token. Redirects must
+    /// stay under it ([`ResourceRedirects`](crate::ResourceRedirects)).
     pub fn resource(&self) -> Option<ResourceUri> {
         match self.current() {
             Some(token) => Some(token.resource().clone()),
@@ -128,19 +132,21 @@ impl TokenManager {
         self.held.read().token.clone()
     }
 
-    /// Sets the current token. A token that cannot be used for this URL ([`ResourceToken::is_for`]) is ignored.
+    /// Sets the current token. A token that cannot be used for this URL ([`ResourceToken::is_for`])
+    /// is ignored.
     pub fn set_current(&self, token: Arc<ResourceToken>) {
         if token.is_for(&self.start) {
             self.held.write().token = Some(token);
         }
     }
 
-    /// Returns a valid token: the current one or one from the store, refreshed if necessary. None if a token requires
-    /// the user, or if this token manager has no authorizer: it then has no [`ResourceToken`].
+    /// Returns a valid token: the current one or one from the store, refreshed if necessary. None
+    /// if a token requires the user, or if this token manager has no authorizer: it then has no
+    /// [`ResourceToken`].
     ///
     /// # Errors
-    /// When the store cannot be used, or when a token has expired and its refresh fails for another reason than a
-    /// rejection by the authorization server.
+    /// When the store cannot be used, or when a token has expired and its refresh fails for another
+    /// reason than a rejection by the authorization server.
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else {
             return Ok(self.current());
@@ -183,11 +189,12 @@ impl TokenManager {
         }
     }
 
-    /// Obtains a new token even if there is a valid one: requests a challenge from the resource, and asks the user for
-    /// consent.
+    /// Obtains a new token even if there is a valid one: requests a challenge from the resource,
+    /// and asks the user for consent.
     ///
     /// # Errors
-    /// As [`Authorizer::authorize`]; [`ClientError::NoAuthorizer`] if this token manager has no authorizer.
+    /// As [`Authorizer::authorize`]; [`ClientError::NoAuthorizer`] if this token manager has no
+    /// authorizer.
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else {
             return Err(ClientError::NoAuthorizer);
@@ -220,7 +227,8 @@ impl TokenManager {
         Ok(found)
     }
 
-    /// Replaces a token that the resource rejected with 401. Returns false if this token manager cannot.
+    /// Replaces a token that the resource rejected with 401. Returns false if this token manager
+    /// cannot.
     ///
     /// # Errors
     /// When no other token can be obtained.
@@ -259,8 +267,8 @@ impl TokenManager {
         Ok(true)
     }
 
-    /// Obtains a token with the required scopes and those requested before, and keeps it. If another process has
-    /// obtained an acceptable one, that is used.
+    /// Obtains a token with the required scopes and those requested before, and keeps it. If
+    /// another process has obtained an acceptable one, that is used.
     async fn obtain(
         &self,
         authorizer: &Arc<Authorizer>,
@@ -272,8 +280,8 @@ impl TokenManager {
         let asked = before
             .as_ref()
             .map_or_else(Scopes::empty, |before| before.asked().difference(&denied));
-        // A task of its own, because the sign-in continues when this request is cancelled: the next request finds the
-        // token.
+        // A task of its own, because the sign-in continues when this request is cancelled: the next
+        // request finds the token.
         let task = obtain(
             authorizer.clone(),
             self.start.clone(),
@@ -288,8 +296,8 @@ impl TokenManager {
         Ok(token)
     }
 
-    /// Refreshes a token, or returns the one that another process has refreshed. None if the token cannot be refreshed,
-    /// and a new authorization is necessary.
+    /// Refreshes a token, or returns the one that another process has refreshed. None if the token
+    /// cannot be refreshed, and a new authorization is necessary.
     async fn refresh(
         &self,
         authorizer: &Arc<Authorizer>,
@@ -299,8 +307,8 @@ impl TokenManager {
         if token.refresh_token().is_none() {
             return Ok(None);
         }
-        // A task of its own, because the caller can be cancelled, and a rotated refresh token must still be
-        // stored.
+        // A task of its own, because the caller can be cancelled, and a rotated refresh token must
+        // still be stored.
         let refreshes = Arc::clone(&self.refreshes);
         let task = tokio::spawn(refresh(
             authorizer.clone(),

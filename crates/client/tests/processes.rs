@@ -1,5 +1,5 @@
-//! Several processes with one store, at the development authorization server, which rotates refresh tokens and revokes the
-//! grant after a reuse.
+//! Several processes with one store, at the development authorization server, which rotates refresh
+//! tokens and revokes the grant after a reuse.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -75,8 +75,8 @@ async fn text(token_manager: &TokenManager) -> String {
         .to_owned()
 }
 
-/// I5: if several processes need a refresh concurrently, one refreshes the token. All use the new one, and the grant stays
-/// valid.
+/// I5: if several processes need a refresh concurrently, one refreshes the token. All use the new
+/// one, and the grant stays valid.
 #[tokio::test]
 async fn one_process_refreshes_the_token() {
     if let (Some(store), Ok(issuer)) = (env::var_os(STORE), env::var(ISSUER)) {

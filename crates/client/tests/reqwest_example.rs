@@ -1,4 +1,5 @@
-//! The reqwest example with the development authorization server: a 401, a step-up, then the response.
+//! The reqwest example with the development authorization server: a 401, a step-up, then the
+//! response.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +19,8 @@ use tokio::{
 #[path = "../examples/reqwest.rs"]
 mod example;
 
-/// I1, I6: the example signs in after a 401, requests the missing scope after a 403, and then gets the report.
+/// I1, I6: the example signs in after a 401, requests the missing scope after a 403, and then gets
+/// the report.
 #[tokio::test]
 async fn the_example_signs_in_and_steps_up() {
     let scopes = Scopes::parse("reports:read reports:write").unwrap();
@@ -57,7 +59,8 @@ async fn the_example_signs_in_and_steps_up() {
     );
 }
 
-/// Serves the metadata, a challenge for `reports:read`, a challenge for `reports:write`, or the report.
+/// Serves the metadata, a challenge for `reports:read`, a challenge for `reports:write`, or the
+/// report.
 async fn respond(mut stream: TcpStream, base: &str, issuer: &Issuer) {
     let mut received = Vec::new();
     while !received.ends_with(b"\r\n\r\n") {

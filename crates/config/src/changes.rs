@@ -13,16 +13,18 @@ const MAX_SHOWN: usize = 300;
 /// A value that differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The key, such as `resource["/mcp"].realm`. Issuers and resources are named by their identifier and endpoint.
+    /// The key, such as `resource["/mcp"].realm`. Issuers and resources are named by their
+    /// identifier and endpoint.
     pub key: String,
-    /// The old value: JSON of at most 300 characters, `unset`, or, for a whole issuer or resource, `present` or `absent`.
+    /// The old value: JSON of at most 300 characters, `unset`, or, for a whole issuer or resource,
+    /// `present` or `absent`.
     pub old: String,
     /// The new value in the same form.
     pub new: String,
 }
 
-/// The values that differ, in the order of their keys. Secrets are not part of a configuration; credentials and queries of
-/// URLs are not shown.
+/// The values that differ, in the order of their keys. Secrets are not part of a configuration;
+/// credentials and queries of URLs are not shown.
 pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
     let old = rows(old);
     let new = rows(new);
@@ -125,8 +127,9 @@ fn shown(key: &str, row: Option<&Row>, is_table: bool) -> String {
     }
 }
 
-/// The value without what may be secret in URLs: user, password and query. The fragment stays, because it is a setting in
-/// the URL of a store (`#insecure`); a URL without these parts stays as it is written.
+/// The value without what may be secret in URLs: user, password and query. The fragment stays,
+/// because it is a setting in the URL of a store (`#insecure`); a URL without these parts stays as
+/// it is written.
 fn without_secrets(key: &str, value: &Value) -> Value {
     match value {
         Value::String(text) if key.ends_with(".unix") => text
@@ -216,7 +219,8 @@ mod tests {
         );
     }
 
-    /// J10: an issuer or a resource that is new or removed is one change, and moves none of the others.
+    /// J10: an issuer or a resource that is new or removed is one change, and moves none of the
+    /// others.
     #[test]
     fn whole_tables_are_one_change() {
         assert_eq!(

@@ -10,11 +10,12 @@ use crate::{
     plan::{Plan, all_errors},
 };
 
-/// Reads and validates a configuration, with the files that it names. Opens no connection and no port.
+/// Reads and validates a configuration, with the files that it names. Opens no connection and no
+/// port.
 ///
 /// # Errors
-/// Fails with every error, each with the line, the key and the fix, in the order of the lines. Text of the configuration in a message
-/// may have control characters; a terminal needs it escaped.
+/// Fails with every error, each with the line, the key and the fix, in the order of the lines. Text
+/// of the configuration in a message may have control characters; a terminal needs it escaped.
 pub fn check(file: &Path, overrides: Overrides) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = load(file, overrides).map_err(all_errors)?;
     match Plan::new(&loaded.config) {

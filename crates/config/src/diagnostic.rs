@@ -12,8 +12,9 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A message about `key`, or about the key in it with which the message begins. The name can leave out the tables around it:
-    /// in `issuer[0]`, the message `algorithms = [] accepts no token` is about `issuer[0].algorithms`.
+    /// A message about `key`, or about the key in it with which the message begins. The name can
+    /// leave out the tables around it: in `issuer[0]`, the message
+    /// `algorithms = [] accepts no token` is about `issuer[0].algorithms`.
     pub fn new(key: &KeyPath, message: &str) -> Self {
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
         let (start, rest) =

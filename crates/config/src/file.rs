@@ -41,14 +41,16 @@ pub struct Config {
     )]
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// The scheme, host and port under which clients reach this server: `https`, or `http` on loopback.
+    /// The scheme, host and port under which clients reach this server: `https`, or `http` on
+    /// loopback.
     #[schemars(example = "https://mcp.example.com")]
     pub base_url: String,
     /// The number of worker threads. Default: the number of cores.
     #[schemars(example = 4)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<usize>,
-    /// How long the server still accepts and serves after the signal to shut down, while `/readyz` answers 503.
+    /// How long the server still accepts and serves after the signal to shut down, while `/readyz`
+    /// answers 503.
     #[serde(default = "default_shutdown_delay")]
     pub shutdown_delay: Span,
     /// How long a shutdown waits for requests in progress.
@@ -57,8 +59,8 @@ pub struct Config {
     /// When the configuration is read again.
     #[serde(default)]
     pub reload: Reload,
-    /// Where session keys, ended sessions and last uses are kept over restarts; `off` for nowhere. Default: a directory of
-    /// this user.
+    /// Where session keys, ended sessions and last uses are kept over restarts; `off` for nowhere.
+    /// Default: a directory of this user.
     #[schemars(example = "/var/lib/portcullis")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
@@ -72,7 +74,8 @@ pub struct Config {
     /// The header in which trusted proxies report the client's address.
     #[serde(default)]
     pub trusted_proxy_header: ForwardedHeader,
-    /// TLS on the listener. Default: plain HTTP, for loopback or behind a proxy that terminates TLS.
+    /// TLS on the listener. Default: plain HTTP, for loopback or behind a proxy that terminates
+    /// TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
     /// The authorization servers whose tokens are accepted.
@@ -101,7 +104,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A configuration without issuers and resources, and with the defaults of a file for everything else.
+    /// A configuration without issuers and resources, and with the defaults of a file for
+    /// everything else.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
             listen: default_listen(),
@@ -126,7 +130,8 @@ impl Config {
         }
     }
 
-    /// Returns the files that issuers and resources name. Those of `[tls]` and `session.keys` have checks of their own.
+    /// Returns the files that issuers and resources name. Those of `[tls]` and `session.keys` have
+    /// checks of their own.
     pub fn files(&self) -> Vec<&Path> {
         let of_issuers = self.issuer.iter().flat_map(|issuer| {
             let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);

@@ -18,7 +18,8 @@ pub enum Segment {
 }
 
 impl KeyPath {
-    /// Reads a path as it is written in messages: names without quotes, dots, and positions in brackets.
+    /// Reads a path as it is written in messages: names without quotes, dots, and positions in
+    /// brackets.
     pub fn parse(text: &str) -> Self {
         let parts = text
             .split(['.', '['])

@@ -9,7 +9,8 @@ use super::shown_url;
 /// What a `listen` setting looks like, for messages.
 const EXAMPLE: &str = "write an address and a port, such as \"127.0.0.1:3000\"";
 
-/// Reads an address and a port. A name is resolved; of its addresses, the first IPv4 address is used, else the first.
+/// Reads an address and a port. A name is resolved; of its addresses, the first IPv4 address is
+/// used, else the first.
 ///
 /// # Errors
 /// Fails when the text is neither, or the name has no address. The message names the fix.

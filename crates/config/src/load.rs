@@ -24,8 +24,8 @@ const MAX_FILE: u64 = 1 << 20;
 /// The start of the names of environment variables.
 pub(super) const PREFIX: &str = "PORTCULLIS_";
 
-/// Variables with the prefix that are not configuration: tokens of clients and administrators, the log filter, the path of
-/// test vectors, and the sign of the container image.
+/// Variables with the prefix that are not configuration: tokens of clients and administrators, the
+/// log filter, the path of test vectors, and the sign of the container image.
 const NOT_CONFIGURATION: &[&str] = &[
     "token",
     "admin_token",
@@ -90,8 +90,9 @@ impl Loaded {
 /// Reads the configuration.
 ///
 /// # Errors
-/// Fails when the file cannot be read, has more than 1 MiB or is not TOML, and when a key is unknown or missing or a value has
-/// the wrong type: with an error for each key. Does not check what the values mean.
+/// Fails when the file cannot be read, has more than 1 MiB or is not TOML, and when a key is
+/// unknown or missing or a value has the wrong type: with an error for each key. Does not check
+/// what the values mean.
 pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     let unusable = |text: String| {
         Unusable::File(ConfigErrors::of_file(
@@ -183,7 +184,8 @@ fn sources(file: &TomlFile<'_>, overrides: Overrides) -> Figment {
 /// Reads a configuration that this program generated, without environment and flags.
 ///
 /// # Errors
-/// Fails when the text is not TOML, a key is unknown or missing, or a value has the wrong type: with the first error.
+/// Fails when the text is not TOML, a key is unknown or missing, or a value has the wrong type:
+/// with the first error.
 pub fn from_text(text: &str) -> Result<Config, Diagnostic> {
     let whole = |message: &str| Diagnostic {
         key: KeyPath::default(),
@@ -319,7 +321,8 @@ mod tests {
         assert!(!error.contains("hunter2"), "{error}");
     }
 
-    /// J2, J6: the error for a value of the wrong type names the type, not the value, which may be a misplaced secret.
+    /// J2, J6: the error for a value of the wrong type names the type, not the value, which may be
+    /// a misplaced secret.
     #[test]
     fn a_value_of_the_wrong_type_is_not_printed() {
         for (more, words) in [

@@ -119,17 +119,18 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Validates a configuration. Reads the files that it names, and opens no connection and no port.
+    /// Validates a configuration. Reads the files that it names, and opens no connection and no
+    /// port.
     ///
     /// # Errors
-    /// Fails when a value is invalid, with an error for each. It names the key and the fix. A value with several faults has an
-    /// error for the first.
+    /// Fails when a value is invalid, with an error for each. It names the key and the fix. A value
+    /// with several faults has an error for the first.
     pub fn new(config: &Config) -> Result<Self, Vec<Diagnostic>> {
         Diagnostics::collect(|errors| Self::collect(config, errors))
     }
 
-    /// Validates every part, so that all errors are found. Parts that depend on an invalid one are validated with a valid
-    /// substitute, so that each error appears once.
+    /// Validates every part, so that all errors are found. Parts that depend on an invalid one are
+    /// validated with a valid substitute, so that each error appears once.
     fn collect(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Self> {
         // Before the files are read, so that a later change is noticed.
         let contents = Contents::of(config);
@@ -240,7 +241,8 @@ impl Plan {
     }
 }
 
-/// Validates a table if it is configured. Returns `None` if it is invalid, and `Some(None)` if it is not configured.
+/// Validates a table if it is configured. Returns `None` if it is invalid, and `Some(None)` if it
+/// is not configured.
 fn optional<T, U>(
     configured: Option<&T>,
     validate: impl FnOnce(&T) -> Option<U>,

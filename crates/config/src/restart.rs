@@ -10,7 +10,8 @@ use super::{
 /// Returns those that differ; the old value is the running one.
 pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
     let wanted = new.clone();
-    // No pattern in this file has `..`: a new setting does not compile until it is in one of the two groups.
+    // No pattern in this file has `..`: a new setting does not compile until it is in one of the
+    // two groups.
     let Config {
         listen,
         workers,
@@ -98,8 +99,9 @@ fn keep_limits(running: &Limits, new: &mut Limits) {
     new.max_resets = *max_resets;
 }
 
-/// Keeps whether there is a value. A reload can change the value: TLS files and session keys are replaced in operation, but
-/// the listener speaks TLS or does not, and the keys of sessions are configured or generated.
+/// Keeps whether there is a value. A reload can change the value: TLS files and session keys are
+/// replaced in operation, but the listener speaks TLS or does not, and the keys of sessions are
+/// configured or generated.
 fn keep_presence<T: Clone>(running: &Option<T>, new: &mut Option<T>) {
     if running.is_some() != new.is_some() {
         new.clone_from(running);
@@ -117,7 +119,8 @@ mod tests {
         from_text(&format!("{lines}\n{rest}")).unwrap()
     }
 
-    /// Changes the settings in `running` to those in `new`. Returns the keys that are kept, and those that change.
+    /// Changes the settings in `running` to those in `new`. Returns the keys that are kept, and
+    /// those that change.
     fn reload(running: &str, new: &str) -> (String, String) {
         let running = config(running);
         let mut new = config(new);

@@ -29,7 +29,8 @@ pub(crate) fn is_known(key: &KeyPath) -> bool {
     node(key).is_some()
 }
 
-/// Returns whether this is a known key with a fixed name, and not one of a table whose names the operator chooses.
+/// Returns whether this is a known key with a fixed name, and not one of a table whose names the
+/// operator chooses.
 pub(super) fn has_fixed_name(key: &KeyPath) -> bool {
     let (Some(table), Some(Segment::Name(name))) = (key.parent(), key.segments().last()) else {
         return false;
@@ -37,7 +38,8 @@ pub(super) fn has_fixed_name(key: &KeyPath) -> bool {
     keys_of(&table).contains(&name.as_str())
 }
 
-/// Returns the names of the keys that the table `key` can have. Empty if it is not a table with fixed keys.
+/// Returns the names of the keys that the table `key` can have. Empty if it is not a table with
+/// fixed keys.
 pub(super) fn keys_of(table: &KeyPath) -> Vec<&'static str> {
     let node = node(table);
     let properties = node
@@ -47,7 +49,8 @@ pub(super) fn keys_of(table: &KeyPath) -> Vec<&'static str> {
     properties.flat_map(Map::keys).map(String::as_str).collect()
 }
 
-/// Returns the headers of the tables that can have a key with this name, such as `[limits]` and `[[issuer]]`.
+/// Returns the headers of the tables that can have a key with this name, such as `[limits]` and
+/// `[[issuer]]`.
 pub(super) fn tables_with(name: &str) -> Vec<String> {
     let mut found = Vec::new();
     find_tables(&SCHEMA, name, String::new(), false, &mut found);
@@ -68,7 +71,8 @@ pub(super) fn example(key: &KeyPath) -> Option<&'static Value> {
     of(node).or_else(|| variants(node).into_iter().find_map(of))
 }
 
-/// Returns the type of a key as in JSON Schema, such as `integer`; the first one if the key has several.
+/// Returns the type of a key as in JSON Schema, such as `integer`; the first one if the key has
+/// several.
 pub(super) fn type_name(key: &KeyPath) -> Option<&'static str> {
     variants(node(key)?)
         .into_iter()
@@ -211,7 +215,8 @@ mod tests {
                 for (key, below) in members.into_iter().flatten() {
                     let path = format!("{path}/{key}");
                     let describes = |node: &&Value| node.get("description").is_some();
-                    // The description and the example of a form, such as `{ file = "…" }`, are those of its only key.
+                    // The description and the example of a form, such as `{ file = "…" }`, are
+                    // those of its only key.
                     let is_form = members.is_some_and(|members| members.len() == 1);
                     let is_described =
                         variants(below).iter().any(describes) || (is_form && describes(&node));

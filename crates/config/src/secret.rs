@@ -43,8 +43,9 @@ impl SecretSource {
     /// Reads the secret.
     ///
     /// # Errors
-    /// Fails when the variable is not set, the file cannot be read or has more than 64 KiB, or the content is empty or not
-    /// UTF-8. The message names the source and contains no part of its content.
+    /// Fails when the variable is not set, the file cannot be read or has more than 64 KiB, or the
+    /// content is empty or not UTF-8. The message names the source and contains no part of its
+    /// content.
     pub fn read(&self) -> Result<Secret, SecretError> {
         let text = match self {
             // The error of a variable that is not UTF-8 contains its value.
@@ -262,7 +263,8 @@ mod tests {
         });
     }
 
-    /// J6: the error names a source without a secret in one line and contains no part of its content.
+    /// J6: the error names a source without a secret in one line and contains no part of its
+    /// content.
     #[test]
     #[expect(
         clippy::result_large_err,

@@ -1,7 +1,8 @@
 //! [`shown_url`]: URLs of the configuration in messages.
 
-/// Returns the text of a URL without what may be secret: user, password and query, each replaced by `…`. It need not be a
-/// valid URL: everything before the last `@`, except a scheme (RFC 3986 section 3.1), counts as user and password.
+/// Returns the text of a URL without what may be secret: user, password and query, each replaced by
+/// `…`. It need not be a valid URL: everything before the last `@`, except a scheme (RFC 3986
+/// section 3.1), counts as user and password.
 pub fn shown_url(text: &str) -> String {
     let (scheme, rest) = match text.find("://") {
         Some(at) if is_scheme(&text[..at]) => text.split_at(at + "://".len()),

@@ -1,6 +1,7 @@
 //! Suggestions: the known name that is most similar to a written one.
 
-/// Returns the known name that is most similar to the written one, if the similarity is at least `least`, from 0 to 1.
+/// Returns the known name that is most similar to the written one, if the similarity is at least
+/// `least`, from 0 to 1.
 pub(super) fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
     let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
     let best = known

@@ -28,7 +28,8 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     (line_number, Diagnostic { key, text })
 }
 
-/// Returns the table of the last header above a line, found without a parser because the file is invalid.
+/// Returns the table of the last header above a line, found without a parser because the file is
+/// invalid.
 fn table_above(text: &str, line_number: usize) -> KeyPath {
     let above: Vec<&str> = text.lines().take(line_number - 1).collect();
     let header = above

@@ -42,7 +42,8 @@ impl TomlLines {
         found
     }
 
-    /// The line of a key, or of the nearest table that the file has. The whole file begins in line 1.
+    /// The line of a key, or of the nearest table that the file has. The whole file begins in line
+    /// 1.
     pub(crate) fn line(&self, key: &KeyPath) -> usize {
         match self.lines.get(key) {
             Some(line) => *line,

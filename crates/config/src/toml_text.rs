@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Returns a basic string of TOML (TOML 1.0, section String). Characters that a terminal interprets or does not show are
-/// escaped.
+/// Returns a basic string of TOML (TOML 1.0, section String). Characters that a terminal interprets
+/// or does not show are escaped.
 pub(super) fn string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -25,8 +25,8 @@ pub(super) fn string(text: &str) -> String {
     quoted
 }
 
-/// Returns a JSON value in TOML, on one line. `None` for `null`, which TOML does not have; in tables and arrays it is left
-/// out.
+/// Returns a JSON value in TOML, on one line. `None` for `null`, which TOML does not have; in
+/// tables and arrays it is left out.
 pub(super) fn value(value: &Value) -> Option<String> {
     Some(match value {
         Value::Null => return None,

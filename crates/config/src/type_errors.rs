@@ -1,4 +1,5 @@
-//! All values of a configuration that do not have the type of their key, and all keys that are unknown or missing.
+//! All values of a configuration that do not have the type of their key, and all keys that are
+//! unknown or missing.
 
 mod lookup;
 mod problem;
@@ -22,7 +23,8 @@ const MAX_ERRORS: usize = 100;
 pub(super) struct TypeErrors {
     /// One for each key. Empty if all values have their types.
     pub(super) errors: Vec<Diagnostic>,
-    /// With other values in place of the invalid ones; `None` if one cannot be replaced, or there are too many.
+    /// With other values in place of the invalid ones; `None` if one cannot be replaced, or there
+    /// are too many.
     pub(super) repaired: Option<Config>,
     /// The keys whose values were replaced or removed.
     pub(super) replaced: Vec<KeyPath>,
@@ -30,8 +32,8 @@ pub(super) struct TypeErrors {
 
 /// Reads a configuration whose values may not have their types.
 ///
-/// serde stops at the first error. So each invalid value is replaced by a valid one, and the configuration is read again.
-/// The number of errors is bounded.
+/// serde stops at the first error. So each invalid value is replaced by a valid one, and the
+/// configuration is read again. The number of errors is bounded.
 pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     let mut found: Vec<Found> = Vec::new();
     let mut repaired = None;
@@ -147,7 +149,8 @@ fn key_of(error: &Error, lines: &TomlLines) -> KeyPath {
     }
 }
 
-/// Replaces the value that causes an error, so that others are found. Returns its key; `None` if this is not possible.
+/// Replaces the value that causes an error, so that others are found. Returns its key; `None` if
+/// this is not possible.
 fn repair(root: &mut Value, error: &Error, mut key: KeyPath, lines: &TomlLines) -> Option<KeyPath> {
     let tag = Tag::Default;
     let replacements = [

@@ -16,9 +16,10 @@ use super::{
 /// Parses the values of a TOML file. `file` is only named in errors.
 ///
 /// # Errors
-/// Fails when the text is not TOML, a value does not have the type of its key, or a key is unknown or missing. Returns the
-/// first of these errors. It names the file, the line, the key and the expected type, and never the value, which may be a
-/// misplaced secret. A message of `T` itself is returned as it is.
+/// Fails when the text is not TOML, a value does not have the type of its key, or a key is unknown
+/// or missing. Returns the first of these errors. It names the file, the line, the key and the
+/// expected type, and never the value, which may be a misplaced secret. A message of `T` itself is
+/// returned as it is.
 pub fn parse_values<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, ConfigErrors> {
     let parsed = TomlFile::parse(file, text).map_err(|error| {
         let (line, diagnostic) = syntax::diagnostic(text, &error);
@@ -77,7 +78,8 @@ fn diagnostic(error: &Error, lines: &TomlLines) -> Diagnostic {
     }
 }
 
-/// Returns the path of a key in a table. Some errors have the path of the table, and some that of the key.
+/// Returns the path of a key in a table. Some errors have the path of the table, and some that of
+/// the key.
 fn in_table(path: KeyPath, name: &str) -> KeyPath {
     if path.names().next_back() == Some(name) {
         path

@@ -19,8 +19,8 @@ use crate::{
     token::{access_tokens::AccessTokens, sessions::Sessions},
 };
 
-/// The parts of the server. They depend only on the configuration and the keys, not on one another; the endpoints combine
-/// them.
+/// The parts of the server. They depend only on the configuration and the keys, not on one another;
+/// the endpoints combine them.
 pub(crate) struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) keys: Arc<Keys>,
@@ -43,8 +43,8 @@ impl App {
     /// Creates the parts from validated settings.
     ///
     /// # Errors
-    /// Fails when a configured client, trusted issuer or fault is invalid, the HTTP client for client documents cannot be
-    /// created, or the operating system gives no random bytes.
+    /// Fails when a configured client, trusted issuer or fault is invalid, the HTTP client for
+    /// client documents cannot be created, or the operating system gives no random bytes.
     pub(crate) fn new(
         settings: DevIdpSettings,
         issuer: Issuer,

@@ -1,4 +1,5 @@
-//! Client authentication (RFC 6749 section 2.3), and the authentication of resources that introspect.
+//! Client authentication (RFC 6749 section 2.3), and the authentication of resources that
+//! introspect.
 
 pub(crate) mod assertion;
 pub(crate) mod client_assertion;
@@ -28,13 +29,15 @@ pub(crate) struct AuthenticatedClient {
     pub(crate) client: Arc<Client>,
 }
 
-/// Authenticates the client at the token, revocation or device authorization endpoint (RFC 6749 section 2.3).
+/// Authenticates the client at the token, revocation or device authorization endpoint (RFC 6749
+/// section 2.3).
 ///
-/// The client must use the method that it registered, and no other one, unless the settings have another mode.
+/// The client must use the method that it registered, and no other one, unless the settings have
+/// another mode.
 ///
 /// # Errors
-/// Fails when the client cannot be found or its credential is wrong, missing, or presented by another method, or the
-/// imitated provider rejects public clients.
+/// Fails when the client cannot be found or its credential is wrong, missing, or presented by
+/// another method, or the imitated provider rejects public clients.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
@@ -90,12 +93,12 @@ fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
     }
 }
 
-/// Authenticates the protected resource at the introspection endpoint and returns its client identifier. A secret may
-/// be in the header or in the form.
+/// Authenticates the protected resource at the introspection endpoint and returns its client
+/// identifier. A secret may be in the header or in the form.
 ///
 /// # Errors
-/// Fails when the client is unknown, may not introspect, or has another credential. For a wrong secret, the error does not
-/// say which.
+/// Fails when the client is unknown, may not introspect, or has another credential. For a wrong
+/// secret, the error does not say which.
 pub(crate) fn authenticate_resource(
     app: &App,
     headers: &HeaderMap,

@@ -70,7 +70,8 @@ pub(crate) async fn authorize(
     }
 }
 
-/// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section 4.1.2, RFC 9207).
+/// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section
+/// 4.1.2, RFC 9207).
 fn issue_code(
     app: &App,
     request: AuthorizationRequest,

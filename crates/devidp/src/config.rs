@@ -10,7 +10,8 @@ use crate::{
     settings::DevIdpSettings, tables::Table,
 };
 
-/// The settings, the behaviour of the imitated provider, and the issuer. They do not change while the server runs.
+/// The settings, the behaviour of the imitated provider, and the issuer. They do not change while
+/// the server runs.
 pub(crate) struct Config {
     pub(crate) settings: DevIdpSettings,
     /// The behaviour of the imitated provider.

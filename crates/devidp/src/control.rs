@@ -39,10 +39,10 @@ impl Control {
         self.0.faults.clear();
     }
 
-    /// Forgets a registered client, like a server that lost its database or deletes unused clients. Its codes, its device
-    /// authorizations and its sessions with refresh tokens end. Authorization requests of the client then get an error page, and token
-    /// requests get `invalid_client`. Returns whether the client was registered; configured clients are never
-    /// forgotten.
+    /// Forgets a registered client, like a server that lost its database or deletes unused clients.
+    /// Its codes, its device authorizations and its sessions with refresh tokens end. Authorization
+    /// requests of the client then get an error page, and token requests get `invalid_client`.
+    /// Returns whether the client was registered; configured clients are never forgotten.
     pub fn forget_client(&self, id: &str) -> bool {
         let is_forgotten = management::forget(&self.0, id);
         if is_forgotten {
@@ -51,20 +51,22 @@ impl Control {
         is_forgotten
     }
 
-    /// Forgets all registered clients, as [`forget_client`](Self::forget_client) does, and returns their number.
+    /// Forgets all registered clients, as [`forget_client`](Self::forget_client) does, and returns
+    /// their number.
     pub fn forget_all_clients(&self) -> usize {
         let ids = self.0.clients.registered_ids();
         ids.iter().filter(|id| self.forget_client(id)).count()
     }
 
-    /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3). Returns whether it
-    /// exists, is not answered yet and has not expired, and whether the user name is valid.
+    /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3).
+    /// Returns whether it exists, is not answered yet and has not expired, and whether the user
+    /// name is valid.
     pub fn approve_device(&self, user_code: &str, user: &str) -> bool {
         is_user_name(user) && self.answer_device(user_code, Some(user.into()))
     }
 
-    /// Denies the device authorization with this user code. Returns whether it exists, is not answered yet and has not
-    /// expired.
+    /// Denies the device authorization with this user code. Returns whether it exists, is not
+    /// answered yet and has not expired.
     pub fn deny_device(&self, user_code: &str) -> bool {
         self.answer_device(user_code, None)
     }
@@ -77,7 +79,8 @@ impl Control {
     /// Replaces the signing keys. Generating the new keys takes a noticeable part of a second.
     ///
     /// # Errors
-    /// Fails with [`DevIdpError::Keys`] if the keys cannot be generated. The old keys then stay in use.
+    /// Fails with [`DevIdpError::Keys`] if the keys cannot be generated. The old keys then stay in
+    /// use.
     pub async fn rotate_keys(&self, old: OldKeys) -> Result<(), DevIdpError> {
         let failed = |error: KeysError| DevIdpError::Keys(error.into());
         let pair = KeyPair::generate().await.map_err(failed)?;

@@ -96,8 +96,8 @@ fn response(
     }
 }
 
-/// Approves a device authorization for a user, or denies it if there is none. Returns whether the user code is that of
-/// a device authorization that is not answered yet and has not expired.
+/// Approves a device authorization for a user, or denies it if there is none. Returns whether the
+/// user code is that of a device authorization that is not answered yet and has not expired.
 pub(crate) fn answer(app: &App, user_code: &UserCode, subject: Option<Box<str>>) -> bool {
     let is_approved = subject.is_some();
     let answer = match subject {

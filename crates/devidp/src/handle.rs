@@ -6,8 +6,8 @@ use zeroize::Zeroizing;
 
 /// A random reference to an entry of a table: a code, a device code, a token or a consent ticket.
 ///
-/// The first half is the key of the entry. The whole handle is then compared in constant time, because the lookup by
-/// key is not.
+/// The first half is the key of the entry. The whole handle is then compared in constant time,
+/// because the lookup by key is not.
 #[derive(Clone)]
 pub(crate) struct Handle(Secret);
 

@@ -46,11 +46,12 @@ struct Retired {
 /// What happens to signing keys that are replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OldKeys {
-    /// The keys stay published until all that they signed has expired, but at most eight replaced pairs of keys.
+    /// The keys stay published until all that they signed has expired, but at most eight replaced
+    /// pairs of keys.
     #[default]
     Keep,
-    /// These keys and all keys that were replaced before are withdrawn at once, as after a theft. Tokens that they
-    /// signed no longer verify.
+    /// These keys and all keys that were replaced before are withdrawn at once, as after a theft.
+    /// Tokens that they signed no longer verify.
     Withdraw,
 }
 
@@ -163,7 +164,8 @@ impl KeyRing {
 }
 
 impl KeyPair {
-    /// Generates a key for each algorithm, on a blocking thread, because the RSA key takes a noticeable time.
+    /// Generates a key for each algorithm, on a blocking thread, because the RSA key takes a
+    /// noticeable time.
     pub(crate) async fn generate() -> Result<Self, KeysError> {
         tokio::task::spawn_blocking(Self::generate_blocking).await?
     }

@@ -67,8 +67,9 @@ fn json_bytes(document: &Map<String, Value>) -> Bytes {
     Bytes::from(json!(document).to_string())
 }
 
-/// Returns the metadata document (RFC 8414 section 2). The same document is served for OpenID Connect Discovery, so it
-/// has the members that OpenID Connect requires, although no ID tokens are issued and `openid` is not a scope.
+/// Returns the metadata document (RFC 8414 section 2). The same document is served for OpenID
+/// Connect Discovery, so it has the members that OpenID Connect requires, although no ID tokens are
+/// issued and `openid` is not a scope.
 fn document(config: &Config) -> Map<String, Value> {
     let settings = &config.settings;
     let endpoint_url = |endpoint: Endpoint| Some(config.url(endpoint));

@@ -14,14 +14,15 @@ use crate::providers::profile::{Profile, RegistrationRule};
 
 /// A provider to imitate: the server rejects, omits and renames the same things as the provider.
 ///
-/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the
-/// paths of the endpoints are this server's own.
+/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a
+/// provider, and the paths of the endpoints are this server's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Provider {
     /// Microsoft Entra ID, for an API that accepts tokens of version 2.0.
     Entra,
-    /// Microsoft Entra ID, for an API that accepts tokens of version 1.0, which have another issuer and other claims.
+    /// Microsoft Entra ID, for an API that accepts tokens of version 1.0, which have another issuer
+    /// and other claims.
     EntraV1,
     /// Google.
     Google,
@@ -69,7 +70,8 @@ impl Provider {
         self.profile().differences.iter().copied().flatten()
     }
 
-    /// Returns the prefix of scopes in requests and responses, if the provider has one: the identifier of the API.
+    /// Returns the prefix of scopes in requests and responses, if the provider has one: the
+    /// identifier of the API.
     pub fn scope_prefix(self) -> Option<&'static str> {
         self.profile().scope_prefix
     }

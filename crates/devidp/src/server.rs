@@ -41,11 +41,12 @@ pub struct DevIdp {
 }
 
 impl DevIdp {
-    /// Validates the settings, opens the port and generates the signing keys, which takes a noticeable part of a
-    /// second.
+    /// Validates the settings, opens the port and generates the signing keys, which takes a
+    /// noticeable part of a second.
     ///
     /// # Errors
-    /// Fails if the address is not a loopback address or is in use, a setting is invalid, or the keys cannot be generated.
+    /// Fails if the address is not a loopback address or is in use, a setting is invalid, or the
+    /// keys cannot be generated.
     pub async fn bind(mut settings: DevIdpSettings) -> Result<Self, DevIdpError> {
         settings.check()?;
         let profile = settings.profile();
@@ -97,8 +98,8 @@ impl DevIdp {
         Control(Arc::clone(&self.app))
     }
 
-    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some providers with a final
-    /// slash.
+    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some
+    /// providers with a final slash.
     pub fn issuer(&self) -> &Issuer {
         &self.app.config.issuer
     }
@@ -164,7 +165,8 @@ async fn accept(
                     error = &error as &dyn std::error::Error,
                     "cannot accept a connection"
                 );
-                // The process is probably out of file descriptors. Retrying at once would busy-loop.
+                // The process is probably out of file descriptors. Retrying at once would
+                // busy-loop.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -36,59 +36,65 @@ const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 /// ```
 #[derive(Clone)]
 pub struct DevIdpSettings {
-    /// The address to listen on. It must be a loopback address. Port 0 chooses a free port. Default `127.0.0.1:0`.
+    /// The address to listen on. It must be a loopback address. Port 0 chooses a free port. Default
+    /// `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// The path of the issuer identifier, such as `/realms/dev`, without a trailing slash. At most 200 characters. If it is
-    /// empty, which is the default, the path is that of the imitated provider, or there is none: `http://127.0.0.1:<port>`.
+    /// The path of the issuer identifier, such as `/realms/dev`, without a trailing slash. At most
+    /// 200 characters. If it is empty, which is the default, the path is that of the imitated
+    /// provider, or there is none: `http://127.0.0.1:<port>`.
     pub issuer_path: String,
-    /// Whether to grant authorization requests without the consent page, for tests. Requests with a redirect URI on another
-    /// machine still get the consent page. Default `false`.
+    /// Whether to grant authorization requests without the consent page, for tests. Requests with a
+    /// redirect URI on another machine still get the consent page. Default `false`.
     pub auto_consent: bool,
-    /// The user name that the consent page suggests and `auto_consent` uses, unless the request has a `login_hint`. It
-    /// becomes the `sub` claim. Default `alice`.
+    /// The user name that the consent page suggests and `auto_consent` uses, unless the request has
+    /// a `login_hint`. It becomes the `sub` claim. Default `alice`.
     pub user: String,
-    /// The scopes that can be granted. A request without `scope` gets all of them. `openid` is not allowed, because no ID
-    /// tokens are issued. Default `mcp:tools`.
+    /// The scopes that can be granted. A request without `scope` gets all of them. `openid` is not
+    /// allowed, because no ID tokens are issued. Default `mcp:tools`.
     pub scopes: Scopes,
-    /// The audience of tokens if the request has no `resource` (RFC 8707), or if the imitated provider ignores it. Default
-    /// none: requests without `resource` fail with `invalid_target`, unless the imitated provider ignores it.
+    /// The audience of tokens if the request has no `resource` (RFC 8707), or if the imitated
+    /// provider ignores it. Default none: requests without `resource` fail with `invalid_target`,
+    /// unless the imitated provider ignores it.
     pub default_resource: Option<ResourceUri>,
-    /// The signature algorithm of access tokens. Keys for both algorithms are published. Default RS256.
+    /// The signature algorithm of access tokens. Keys for both algorithms are published. Default
+    /// RS256.
     pub signing_algorithm: SigningAlgorithm,
     /// The `typ` header of access tokens. Default `JWT`.
     pub token_header_type: TokenHeaderType,
     /// The lifetime of access tokens, from 1 s to 1 h. Default 5 min.
     pub access_token_lifetime: Duration,
-    /// Whether DPoP proofs must contain a nonce of this server (RFC 9449 section 8). A request without it fails with
-    /// `use_dpop_nonce`, and the response has the nonce. Default `false`.
+    /// Whether DPoP proofs must contain a nonce of this server (RFC 9449 section 8). A request
+    /// without it fails with `use_dpop_nonce`, and the response has the nonce. Default `false`.
     pub dpop_nonces: bool,
     /// The lifetime of an unused refresh token, from 1 s to 30 days. Default 24 h.
     pub refresh_token_lifetime: Duration,
     /// The provider to imitate. Default none.
     pub provider: Option<Provider>,
-    /// Further claims of access tokens, such as `groups`. They may replace claims that a provider adds, and no other ones.
-    /// Default none.
+    /// Further claims of access tokens, such as `groups`. They may replace claims that a provider
+    /// adds, and no other ones. Default none.
     pub extra_claims: Map<String, Value>,
-    /// Which client authentication the token, revocation and device authorization endpoints accept. Default the registered
-    /// method.
+    /// Which client authentication the token, revocation and device authorization endpoints accept.
+    /// Default the registered method.
     pub client_authentication_mode: ClientAuthenticationMode,
     /// The configured clients, including protected resources that may introspect. Default none.
     pub clients: Vec<ClientSettings>,
-    /// The trusted issuers. Their assertions can be exchanged for access tokens (RFC 7523 section 2.1), and their ID tokens
-    /// for identity assertions (RFC 8693). Both grant types are disabled without trusted issuers. Default none.
+    /// The trusted issuers. Their assertions can be exchanged for access tokens (RFC 7523 section
+    /// 2.1), and their ID tokens for identity assertions (RFC 8693). Both grant types are disabled
+    /// without trusted issuers. Default none.
     pub trusted_issuers: Vec<TrustedIssuer>,
     /// Who may register clients (RFC 7591). Default anyone.
     pub registration: Registration,
     /// How client ID metadata documents are fetched. Default over HTTP.
     pub client_documents: DocumentFetch,
-    /// The maximum number of dynamically registered clients. At the limit, a new client replaces the least recently used one
-    /// that no user has approved. If there is none, the registration is rejected. Default 1000.
+    /// The maximum number of dynamically registered clients. At the limit, a new client replaces
+    /// the least recently used one that no user has approved. If there is none, the registration is
+    /// rejected. Default 1000.
     pub max_clients: usize,
     /// The initial faults. Default none.
     pub faults: Vec<Fault>,
-    /// Whether programs on this machine may control the server over HTTP as [`Control`](crate::Control) does: at
-    /// `admin/rotate`, `admin/faults`, `admin/forget` and `admin/device`. Requests from browsers are rejected. Default
-    /// `false`.
+    /// Whether programs on this machine may control the server over HTTP as
+    /// [`Control`](crate::Control) does: at `admin/rotate`, `admin/faults`, `admin/forget` and
+    /// `admin/device`. Requests from browsers are rejected. Default `false`.
     pub admin: bool,
     /// The clock. Default the operating system's clocks.
     pub clock: Arc<dyn Clock>,
@@ -249,9 +255,10 @@ pub enum Registration {
 
 /// How client ID metadata documents are fetched (draft-ietf-oauth-client-id-metadata-document).
 ///
-/// The URL is `https`, or `http` with a loopback host, and has no query. Host names that resolve to private addresses are
-/// rejected, and redirects are not followed. A document has at most 16 KiB and must arrive within 5 s. It is cached for its
-/// `max-age`, at most 5 min, or for 1 min without `Cache-Control`. At most 100 documents are cached.
+/// The URL is `https`, or `http` with a loopback host, and has no query. Host names that resolve to
+/// private addresses are rejected, and redirects are not followed. A document has at most 16 KiB
+/// and must arrive within 5 s. It is cached for its `max-age`, at most 5 min, or for 1 min without
+/// `Cache-Control`. At most 100 documents are cached.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum DocumentFetch {
@@ -483,7 +490,8 @@ mod tests {
         }
     }
 
-    /// `uid` is the identifier of a token only at Authentik, where another value would hide it from revocation.
+    /// `uid` is the identifier of a token only at Authentik, where another value would hide it from
+    /// revocation.
     #[test]
     fn the_token_identifier_of_a_provider_cannot_be_set() {
         for (provider, expected) in [

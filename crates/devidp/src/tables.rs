@@ -5,11 +5,13 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use portcullis_metadata::Clock;
 
-/// A table of at most `capacity` values. Each value expires `lifetime` after it was inserted or last renewed.
+/// A table of at most `capacity` values. Each value expires `lifetime` after it was inserted or
+/// last renewed.
 ///
-/// The oldest value is the one that was inserted or renewed first. Each method to insert decides differently about a
-/// full table: [`insert`](Self::insert) evicts the oldest value,
-/// [`insert_new`](Self::insert_new) evicts none, and the caller of [`try_insert`](Self::try_insert) chooses.
+/// The oldest value is the one that was inserted or renewed first. Each method to insert decides
+/// differently about a full table: [`insert`](Self::insert) evicts the oldest value,
+/// [`insert_new`](Self::insert_new) evicts none, and the caller of [`try_insert`](Self::try_insert)
+/// chooses.
 pub(crate) struct Table<V> {
     rows: Mutex<Rows<V>>,
     capacity: usize,
@@ -31,11 +33,11 @@ struct Row<V> {
     order: u64,
 }
 
-/// The capacity of tables whose oldest value is evicted first: of codes, consent pages, device authorizations, opaque
-/// access tokens, and sessions with refresh tokens.
+/// The capacity of tables whose oldest value is evicted first: of codes, consent pages, device
+/// authorizations, opaque access tokens, and sessions with refresh tokens.
 pub(crate) const EVICTING_CAPACITY: usize = 1000;
-/// The capacity of tables whose values are never evicted: of revoked tokens, withdrawn sessions, and used assertions
-/// and proofs.
+/// The capacity of tables whose values are never evicted: of revoked tokens, withdrawn sessions,
+/// and used assertions and proofs.
 pub(crate) const LASTING_CAPACITY: usize = 10_000;
 
 /// The table is full and no value can be evicted.
@@ -67,15 +69,15 @@ impl<V> Table<V> {
         }
     }
 
-    /// Inserts a value, or replaces the one with this key. If the table is full, expired values are removed first, then
-    /// the oldest value.
+    /// Inserts a value, or replaces the one with this key. If the table is full, expired values are
+    /// removed first, then the oldest value.
     pub(crate) fn insert(&self, key: &str, value: V) {
         // Every value is evictable, so this never fails.
         let _ = self.try_insert(key, value, |_| true);
     }
 
-    /// Inserts a value, or replaces the one with this key. If the table is full, expired values are removed first, then
-    /// the oldest value that is evictable.
+    /// Inserts a value, or replaces the one with this key. If the table is full, expired values are
+    /// removed first, then the oldest value that is evictable.
     ///
     /// # Errors
     /// Fails when no value is evictable.
@@ -88,7 +90,8 @@ impl<V> Table<V> {
         self.insert_locked(&mut self.rows.lock(), key, value, is_evictable)
     }
 
-    /// Inserts a value if the key has none, and returns whether it was inserted. Does not evict other values.
+    /// Inserts a value if the key has none, and returns whether it was inserted. Does not evict
+    /// other values.
     ///
     /// # Errors
     /// Fails when the table is full.
@@ -151,7 +154,8 @@ impl<V> Table<V> {
         self.update(key, |_| ((), RowAction::Remove)).is_some()
     }
 
-    /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
+    /// Calls `f` with a value that is not expired. The table is locked during the call, so updates
+    /// are atomic.
     pub(crate) fn update<R>(
         &self,
         key: &str,

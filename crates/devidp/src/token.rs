@@ -39,7 +39,8 @@ struct Issued {
 }
 
 impl Issued {
-    /// Issues an access token with all scopes of a session. `key` is the thumbprint of the DPoP key, if any.
+    /// Issues an access token with all scopes of a session. `key` is the thumbprint of the DPoP
+    /// key, if any.
     fn for_session(
         app: &App,
         session: Session,

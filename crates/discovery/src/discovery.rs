@@ -32,11 +32,11 @@ use crate::{
     url_policy::ChainPolicy,
 };
 
-/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It
-/// has no state and no cache.
+/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC
+/// 8414 section 3). It has no state and no cache.
 ///
-/// It compares identifiers and rejects authorization servers with insecure endpoints. It does not check which grants an
-/// authorization server supports.
+/// It compares identifiers and rejects authorization servers with insecure endpoints. It does not
+/// check which grants an authorization server supports.
 #[derive(Clone)]
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,
@@ -51,7 +51,8 @@ pub struct DiscoveredResource {
     pub metadata: ProtectedResourceMetadata,
     /// The source of the document.
     pub from: MetadataSource,
-    /// How `resource` matches the requested URL. The caller decides whether to accept a broader resource.
+    /// How `resource` matches the requested URL. The caller decides whether to accept a broader
+    /// resource.
     pub resource_match: ResourceMatch,
 }
 
@@ -96,14 +97,15 @@ impl Discovery {
         self
     }
 
-    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and
-    /// without the path, then in the configured metadata of the options.
+    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the
+    /// well-known URLs with and without the path, then in the configured metadata of the options.
     ///
     /// The search continues if a response has a status other than 200 and 5xx, or is not JSON.
     ///
     /// # Errors
-    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx status, a JSON document
-    /// that is not metadata, and a `resource` that does not match `requested` end the search.
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx
+    /// status, a JSON document that is not metadata, and a `resource` that does not match
+    /// `requested` end the search.
     pub async fn protected_resource(
         &self,
         requested: &Url,
@@ -149,16 +151,17 @@ impl Discovery {
         }
     }
 
-    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID Connect Discovery URLs
-    /// with the issuer's path inserted and prepended.
+    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID
+    /// Connect Discovery URLs with the issuer's path inserted and prepended.
     ///
     /// The search continues as in [`protected_resource`](Self::protected_resource).
     ///
     /// # Errors
-    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with [`DiscoveryError::IssuerMismatch`] if a
-    /// document's issuer is not equal byte for byte (RFC 8414 section 3.3), and with
-    /// [`DiscoveryError::InsecureEndpoint`] if an endpoint is insecure ([`insecure_endpoints`]). A failed request, a
-    /// 5xx status and a malformed document end the search, too.
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with
+    /// [`DiscoveryError::IssuerMismatch`] if a document's issuer is not equal byte for byte (RFC
+    /// 8414 section 3.3), and with [`DiscoveryError::InsecureEndpoint`] if an endpoint is insecure
+    /// ([`insecure_endpoints`]). A failed request, a 5xx status and a malformed document end the
+    /// search, too.
     pub async fn authorization_server(
         &self,
         issuer: &Issuer,
@@ -179,13 +182,15 @@ impl Discovery {
         Err(DiscoveryError::NotFound(attempts))
     }
 
-    /// Searches the metadata of an authorization server as [`authorization_server`](Self::authorization_server) does, and
-    /// returns what each URL has. Neither the `issuer` nor the endpoints of a document are checked.
+    /// Searches the metadata of an authorization server as
+    /// [`authorization_server`](Self::authorization_server) does, and returns what each URL has.
+    /// Neither the `issuer` nor the endpoints of a document are checked.
     pub fn search_authorization_server(&self, issuer: &Issuer) -> Search<'_> {
         Search::new(self, authorization_server_urls(issuer))
     }
 
-    /// Requests the metadata of any authorization server at one URL. Neither its `issuer` nor its endpoints are checked.
+    /// Requests the metadata of any authorization server at one URL. Neither its `issuer` nor its
+    /// endpoints are checked.
     pub async fn look_up_authorization_server(
         &self,
         url: Url,

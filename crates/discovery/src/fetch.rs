@@ -43,28 +43,31 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Sends HTTP requests to authorization servers and for metadata documents.
 ///
-/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no redirects, keeps no cookies
-/// and decodes no content codings. `HttpFetch` sends requests over the network; tests use implementations of their own.
+/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no
+/// redirects, keeps no cookies and decodes no content codings. `HttpFetch` sends requests over the
+/// network; tests use implementations of their own.
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends the request and reads the complete response within the request's `timeout` and `max_body`.
+    /// Sends the request and reads the complete response within the request's `timeout` and
+    /// `max_body`.
     ///
     /// A response with any status is a success, including 3xx and 5xx.
     ///
     /// # Errors
-    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, the deadline
-    /// passes or the body is too large.
+    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network
+    /// fails, the deadline passes or the body is too large.
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
 
-    /// Sends the request and returns the response once its head is complete, for bodies without an end.
+    /// Sends the request and returns the response once its head is complete, for bodies without an
+    /// end.
     ///
-    /// The request's `timeout` covers only the head, and `max_body` is ignored: the caller must limit what it keeps. The
-    /// default does not do this: it calls [`fetch`](Self::fetch), where both cover the whole body, and returns the body as
-    /// one chunk.
+    /// The request's `timeout` covers only the head, and `max_body` is ignored: the caller must
+    /// limit what it keeps. The default does not do this: it calls [`fetch`](Self::fetch), where
+    /// both cover the whole body, and returns the body as one chunk.
     ///
     /// # Errors
-    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, or the deadline passes
-    /// before the head is complete. An error after that is returned by [`BodyStream::next`]. The default fails as
-    /// [`fetch`](Self::fetch).
+    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network
+    /// fails, or the deadline passes before the head is complete. An error after that is returned
+    /// by [`BodyStream::next`]. The default fails as [`fetch`](Self::fetch).
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
             let FetchResponse {

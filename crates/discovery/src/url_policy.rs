@@ -17,29 +17,34 @@ pub use error::UrlPolicyError;
 
 /// The addresses to which a fetch may be sent. They depend on who supplied the URL.
 ///
-/// All policies require `https`, except that `http` with a loopback host may be allowed, and forbid user information.
+/// All policies require `https`, except that `http` with a loopback host may be allowed, and forbid
+/// user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPolicy {
-    /// The operator of this process supplied the URL. [`of_named`](Self::of_named) is the policy for URLs in documents. All addresses and `http` with a loopback host are allowed.
+    /// The operator of this process supplied the URL. [`of_named`](Self::of_named) is the policy
+    /// for URLs in documents. All addresses and `http` with a loopback host are allowed.
     Operator,
-    /// A user entered the origin of the URL. `http` with a loopback host is allowed, and so are all addresses except
-    /// link-local ones and those of cloud metadata services.
+    /// A user entered the origin of the URL. `http` with a loopback host is allowed, and so are all
+    /// addresses except link-local ones and those of cloud metadata services.
     StartOrigin,
-    /// A peer supplied the URL. Only public addresses are allowed, after name resolution. An egress proxy resolves names
-    /// itself; [`check_proxied`](UrlPolicy::check_proxied) decides by the name what may be sent to it.
+    /// A peer supplied the URL. Only public addresses are allowed, after name resolution. An egress
+    /// proxy resolves names itself; [`check_proxied`](UrlPolicy::check_proxied) decides by the name
+    /// what may be sent to it.
     Peer {
-        /// Whether loopback hosts are allowed, also with `http`. Set it only if the URL from which the user started has
-        /// a loopback host. Other names that resolve to loopback remain forbidden.
+        /// Whether loopback hosts are allowed, also with `http`. Set it only if the URL from which
+        /// the user started has a loopback host. Other names that resolve to loopback remain
+        /// forbidden.
         loopback_http: bool,
-        /// Whether private, unique-local, shared (CGNAT) and loopback addresses are allowed. Link-local, multicast,
-        /// unspecified, documentation and cloud metadata addresses remain forbidden.
+        /// Whether private, unique-local, shared (CGNAT) and loopback addresses are allowed.
+        /// Link-local, multicast, unspecified, documentation and cloud metadata addresses remain
+        /// forbidden.
         private_addresses: bool,
     },
 }
 
 impl UrlPolicy {
-    /// Returns the policy for URLs that a peer supplies when the user started from `start`. Loopback is allowed if
-    /// `start` has a loopback host. Private addresses are forbidden.
+    /// Returns the policy for URLs that a peer supplies when the user started from `start`.
+    /// Loopback is allowed if `start` has a loopback host. Private addresses are forbidden.
     pub fn peer_of(start: &Url) -> Self {
         Self::Peer {
             loopback_http: is_loopback(start),
@@ -84,8 +89,8 @@ impl UrlPolicy {
         }
     }
 
-    /// Returns whether a request for `url` may be sent to `address`, to which its host resolves. `localhost` and its
-    /// subdomains may resolve only to loopback addresses.
+    /// Returns whether a request for `url` may be sent to `address`, to which its host resolves.
+    /// `localhost` and its subdomains may resolve only to loopback addresses.
     pub fn allows_address(self, url: &Url, address: IpAddr) -> bool {
         let host_is_loopback = is_loopback(url);
         let reach = reach(address);
@@ -108,12 +113,14 @@ impl UrlPolicy {
         }
     }
 
-    /// Checks a URL that is requested through an egress proxy, in addition to [`check`](Self::check). The proxy resolves the
-    /// name, so only the name can be checked: it may still resolve to a private address at the proxy.
+    /// Checks a URL that is requested through an egress proxy, in addition to
+    /// [`check`](Self::check). The proxy resolves the name, so only the name can be checked: it may
+    /// still resolve to a private address at the proxy.
     ///
-    /// For a peer, IP addresses and names of private networks are forbidden unless private addresses are allowed: names with
-    /// one label, and names in `internal`, `local`, `localhost`, `localdomain` and `home.arpa`. Names of cloud metadata
-    /// services are forbidden for everyone except the operator.
+    /// For a peer, IP addresses and names of private networks are forbidden unless private
+    /// addresses are allowed: names with one label, and names in `internal`, `local`, `localhost`,
+    /// `localdomain` and `home.arpa`. Names of cloud metadata services are forbidden for everyone
+    /// except the operator.
     ///
     /// # Errors
     /// Fails if the host is forbidden.
@@ -226,7 +233,8 @@ mod tests {
         }
     }
 
-    /// G6: plain http is allowed only for loopback, and from a peer only if the chain started at loopback.
+    /// G6: plain http is allowed only for loopback, and from a peer only if the chain started at
+    /// loopback.
     #[test]
     fn plain_http_is_for_loopback() {
         for policy in [UrlPolicy::Operator, LOOPBACK] {
@@ -276,8 +284,8 @@ mod tests {
         );
     }
 
-    /// G6: the operator can use private addresses, and a peer if the policy allows it. A peer can never use special
-    /// ones.
+    /// G6: the operator can use private addresses, and a peer if the policy allows it. A peer can
+    /// never use special ones.
     #[test]
     fn private_addresses_where_they_are_allowed() {
         for host in [
@@ -329,7 +337,8 @@ mod tests {
         assert_eq!(peer_of("https://mcp.example.com/mcp"), PEER);
     }
 
-    /// G6: the origin that a user entered can be private, but not link-local or a cloud metadata service.
+    /// G6: the origin that a user entered can be private, but not link-local or a cloud metadata
+    /// service.
     #[test]
     fn the_origin_that_a_user_entered_can_be_private() {
         for host in [

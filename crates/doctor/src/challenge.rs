@@ -1,4 +1,5 @@
-//! The response to a request without a token (RFC 9110 section 15.5.2, RFC 6750 section 3, RFC 9728 section 5.1).
+//! The response to a request without a token (RFC 9110 section 15.5.2, RFC 6750 section 3, RFC 9728
+//! section 5.1).
 
 use http::{StatusCode, header::WWW_AUTHENTICATE};
 use portcullis_discovery::FetchResponse;

@@ -17,8 +17,8 @@ const BASIC: Rule = Rule {
 /// An identifier that no client has, so that the request fails.
 const UNKNOWN_CLIENT: &str = "portcullis-doctor";
 
-/// A token request of an unknown client, with `client_secret_basic` and without `client_id` in the body. None if the server
-/// does not list that method or its endpoint must not be called.
+/// A token request of an unknown client, with `client_secret_basic` and without `client_id` in the
+/// body. None if the server does not list that method or its endpoint must not be called.
 pub(crate) fn request(
     metadata: &AuthorizationServerMetadata,
     policy: &ChainPolicy,

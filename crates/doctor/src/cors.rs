@@ -59,7 +59,8 @@ pub(crate) fn preflight(resource: &Url, policy: UrlPolicy) -> FetchRequest {
     )
 }
 
-/// Checks the response to the preflight. A server may exclude web pages, so no finding is more than a warning.
+/// Checks the response to the preflight. A server may exclude web pages, so no finding is more than
+/// a warning.
 pub(crate) fn check_preflight(response: &FetchResponse) -> Vec<Finding> {
     if !response.status.is_success() {
         let fix = if response.status == StatusCode::UNAUTHORIZED {

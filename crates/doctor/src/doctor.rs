@@ -23,7 +23,8 @@ const HTTPS: Rule = Rule {
     id: "resource.https",
     source: "RFC 9728 section 2",
 };
-/// The first message of an MCP client. Resources without MCP also reject it, because it has no token.
+/// The first message of an MCP client. Resources without MCP also reject it, because it has no
+/// token.
 const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
     r#""clientInfo":{"name":"portcullis-doctor","version":""#,
@@ -43,8 +44,8 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names
-    /// are subject to [`ChainPolicy::started_at`].
+    /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs
+    /// that a server names are subject to [`ChainPolicy::started_at`].
     pub fn new(fetch: Arc<dyn Fetch>) -> Self {
         Self {
             fetch,
@@ -70,16 +71,17 @@ impl Doctor {
         self
     }
 
-    /// Sets whether PKCE is assumed where the metadata of an authorization server has no list of methods. Default
-    /// `false`.
+    /// Sets whether PKCE is assumed where the metadata of an authorization server has no list of
+    /// methods. Default `false`.
     #[must_use]
     pub fn assume_pkce(mut self, assume: bool) -> Self {
         self.assume_pkce = assume;
         self
     }
 
-    /// Sets whether a client is registered at each authorization server that has a registration endpoint, and deleted at once
-    /// (RFC 7592). Where clients cannot be deleted, it remains, and a finding says so. Default `false`.
+    /// Sets whether a client is registered at each authorization server that has a registration
+    /// endpoint, and deleted at once (RFC 7592). Where clients cannot be deleted, it remains, and a
+    /// finding says so. Default `false`.
     #[must_use]
     pub fn test_registration(mut self, test: bool) -> Self {
         self.test_registration = test;
@@ -95,11 +97,12 @@ impl Doctor {
 
     /// Checks the chain of the resource at `url`. It calls `on_step` after each step.
     ///
-    /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents the next ones is the
-    /// last.
+    /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents
+    /// the next ones is the last.
     ///
-    /// With a token, further steps check the token's claims, and its result in a guard that is configured as the chain
-    /// states. The token is not sent anywhere. `examine` needs a tokio runtime.
+    /// With a token, further steps check the token's claims, and its result in a guard that is
+    /// configured as the chain states. The token is not sent anywhere. `examine` needs a tokio
+    /// runtime.
     pub async fn examine(
         &self,
         url: &Url,
@@ -120,10 +123,12 @@ impl Doctor {
         examination.report
     }
 
-    /// Checks an issuer as the server that trusts it uses it: its metadata, its keys, and whether its introspection endpoint accepts
-    /// the server's client, which gets a made-up token. It calls `on_step` after each step.
+    /// Checks an issuer as the server that trusts it uses it: its metadata, its keys, and whether
+    /// its introspection endpoint accepts the server's client, which gets a made-up token. It calls
+    /// `on_step` after each step.
     ///
-    /// The issuer's URL is trusted as the operator's own, and the clock difference is compared with the issuer's leeway.
+    /// The issuer's URL is trusted as the operator's own, and the clock difference is compared with
+    /// the issuer's leeway.
     pub async fn examine_issuer(
         &self,
         issuer: &ConfiguredIssuer<'_>,
@@ -290,8 +295,8 @@ impl Examination<'_> {
         found
     }
 
-    /// The URLs at which clients look, in their order, each once. Clients try the origin's URL if the others have no
-    /// document.
+    /// The URLs at which clients look, in their order, each once. Clients try the origin's URL if
+    /// the others have no document.
     fn places(&self, challenge: Option<&BearerChallenge>) -> Vec<(Place, Url)> {
         let named = challenge
             .and_then(|challenge| Url::parse(challenge.resource_metadata.as_deref()?).ok());
@@ -313,7 +318,8 @@ impl Examination<'_> {
         places
     }
 
-    /// Sends a request, and records request and response in the step. Without a response, the step gets the reason.
+    /// Sends a request, and records request and response in the step. Without a response, the step
+    /// gets the reason.
     async fn send(&self, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
         let is_http = request.url.scheme() == "http";
         let names = &self.doctor.setting_names;

@@ -1,4 +1,5 @@
-//! The search for an authorization server's metadata (RFC 8414 section 3, OpenID Connect Discovery 1.0).
+//! The search for an authorization server's metadata (RFC 8414 section 3, OpenID Connect Discovery
+//! 1.0).
 
 mod document;
 

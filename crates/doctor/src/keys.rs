@@ -20,7 +20,8 @@ const USABLE: Rule = Rule {
     source: "RFC 7517 section 4, RFC 8725 section 3.5",
 };
 
-/// Checks the response of `jwks_uri`. Returns the key set, or `None` if no key of it verifies signatures.
+/// Checks the response of `jwks_uri`. Returns the key set, or `None` if no key of it verifies
+/// signatures.
 pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<JwkSet> {
     if response.status != StatusCode::OK {
         let text = format!("no keys: {}", response.status);

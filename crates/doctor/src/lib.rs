@@ -1,17 +1,19 @@
-//! Checks the authorization chain of any protected resource: which step of discovery works, which rule of which document is
-//! met or violated, and what to change.
+//! Checks the authorization chain of any protected resource: which step of discovery works, which
+//! rule of which document is met or violated, and what to change.
 //!
-//! A [`Doctor`] does what a client does that knows only the resource's URL. It reads the challenge (RFC 6750, RFC 9728), the
-//! resource's metadata, the authorization servers' metadata (RFC 8414, OpenID Connect Discovery) and their keys. Each
-//! [`Step`] has a request, its response and [`Finding`]s. A step that prevents the next ones is the last step, so that the
-//! report shows the cause and not its consequences.
+//! A [`Doctor`] does what a client does that knows only the resource's URL. It reads the challenge
+//! (RFC 6750, RFC 9728), the resource's metadata, the authorization servers' metadata (RFC 8414,
+//! OpenID Connect Discovery) and their keys. Each [`Step`] has a request, its response and
+//! [`Finding`]s. A step that prevents the next ones is the last step, so that the report shows the
+//! cause and not its consequences.
 //!
 //! With a token, it also checks the token, and reports how a guard of the resource would respond.
 //!
 //! [`Doctor::examine_issuer`] checks one issuer as the server that trusts it uses it.
 //!
-//! It sends no credentials except those of a made-up client, to see how the token endpoint rejects them. It requests no
-//! authorization, and registers a client only if [`Doctor::test_registration`] permits it.
+//! It sends no credentials except those of a made-up client, to see how the token endpoint rejects
+//! them. It requests no authorization, and registers a client only if [`Doctor::test_registration`]
+//! permits it.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -107,8 +107,8 @@ impl fmt::Display for WebPage {
     }
 }
 
-/// Describes a response in a few words: its status, the target of a redirect, and whether it is a web page. Text of the peer
-/// is shortened and escaped.
+/// Describes a response in a few words: its status, the target of a redirect, and whether it is a
+/// web page. Text of the peer is shortened and escaped.
 pub fn describe_response(response: &FetchResponse) -> String {
     let status = response.status;
     match (redirect_target(response), WebPage::of(response)) {
@@ -118,7 +118,8 @@ pub fn describe_response(response: &FetchResponse) -> String {
     }
 }
 
-/// Returns the name of the firewall that answers in place of the server. `None` if there is none, or it is not recognized.
+/// Returns the name of the firewall that answers in place of the server. `None` if there is none,
+/// or it is not recognized.
 pub(crate) fn blocking_firewall(response: &FetchResponse) -> Option<&'static str> {
     WebPage::of(response)?.firewall
 }

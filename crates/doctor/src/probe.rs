@@ -29,7 +29,8 @@ const BOUNDED: Rule = Rule {
     source: "RFC 9110 section 17",
 };
 
-/// Sends the request, and records request and response in the step. Without a response, the step gets the explanation.
+/// Sends the request, and records request and response in the step. Without a response, the step
+/// gets the explanation.
 pub(crate) async fn send(
     fetch: &dyn Fetch,
     request: FetchRequest,
@@ -46,7 +47,8 @@ pub(crate) async fn send(
     Some(response)
 }
 
-/// Records a request of a search and its response in the step. Without a response, the step gets the explanation.
+/// Records a request of a search and its response in the step. Without a response, the step gets
+/// the explanation.
 pub(crate) fn record_lookup<T>(
     lookup: Lookup<T>,
     step: &mut Step,
@@ -66,7 +68,8 @@ fn record_failure(step: &mut Step, finding: Finding) {
     step.findings.push(finding);
 }
 
-/// Describes why a request has no response, with the innermost cause. Text of the peer is shortened and escaped.
+/// Describes why a request has no response, with the innermost cause. Text of the peer is shortened
+/// and escaped.
 pub(crate) fn describe_failure(error: &FetchError) -> String {
     match error {
         FetchError::Network(network) => match std::error::Error::source(network) {

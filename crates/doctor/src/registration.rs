@@ -5,7 +5,8 @@ use portcullis_metadata::AuthorizationServerMetadata;
 
 use crate::{Finding, Rule};
 
-/// Both revisions recommend client ID metadata documents and allow dynamic registration, which 2026-07-28 deprecates.
+/// Both revisions recommend client ID metadata documents and allow dynamic registration, which
+/// 2026-07-28 deprecates.
 const PATHS: Rule = Rule {
     id: "registration.paths",
     source: "MCP 2025-11-25 and 2026-07-28 authorization, client registration",
@@ -15,11 +16,11 @@ const ENDPOINT: Rule = Rule {
     source: "RFC 7591 section 3",
 };
 
-/// Checks how clients that the server does not know can register: by a client ID metadata document, dynamically, in both
-/// ways, or not at all.
+/// Checks how clients that the server does not know can register: by a client ID metadata document,
+/// dynamically, in both ways, or not at all.
 ///
-/// A registration endpoint that clients must not use counts as absent. Only its URL is checked here;
-/// [`test_registration`](crate::test_registration) requests it.
+/// A registration endpoint that clients must not use counts as absent. Only its URL is checked
+/// here; [`test_registration`](crate::test_registration) requests it.
 pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
     let endpoint = metadata
         .registration_endpoint
@@ -51,8 +52,9 @@ fn paths(by_document: bool, is_dynamic: bool) -> Finding {
             "clients register by a client ID metadata document; older clients, which only register dynamically, must be \
              registered for their users",
         ),
-        // Not a warning, although the recommendation is not followed: no client fails, because those that prefer documents
-        // register dynamically without them, and most authorization servers have no documents that could be switched on.
+        // Not a warning, although the recommendation is not followed: no client fails, because
+        // those that prefer documents register dynamically without them, and most authorization
+        // servers have no documents that could be switched on.
         (false, true) => Finding::note(
             PATHS,
             "the metadata offers only dynamic registration, which MCP 2026-07-28 deprecates; support client ID metadata documents as well \

@@ -108,7 +108,8 @@ pub(crate) fn check(
     }
 }
 
-/// Replaces the fix if a URL of the challenge cannot be reached and has another origin than the resource, as it happens behind a proxy.
+/// Replaces the fix if a URL of the challenge cannot be reached and has another origin than the
+/// resource, as it happens behind a proxy.
 pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &mut [Finding]) {
     if lookup.place != Place::Challenge || lookup.url.origin() == asked.origin() {
         return;
@@ -127,8 +128,8 @@ pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &m
     }
 }
 
-/// The finding for a response with 200 that is not JSON. Clients that check the content try the next place; others
-/// stop.
+/// The finding for a response with 200 that is not JSON. Clients that check the content try the
+/// next place; others stop.
 fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
     let outcome = outcome(response);
     let fix = "answer with the document, or with 404: several clients stop at such a response";

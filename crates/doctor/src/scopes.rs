@@ -74,7 +74,8 @@ mod tests {
     use super::*;
     use crate::Verdict;
 
-    /// The scopes of the challenge, of the resource's metadata and of the server's, and the finding about them.
+    /// The scopes of the challenge, of the resource's metadata and of the server's, and the finding
+    /// about them.
     struct Case<'a> {
         name: &'a str,
         challenged: Option<&'a str>,

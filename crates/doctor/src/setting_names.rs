@@ -1,11 +1,12 @@
 //! [`SettingNames`]: how a user changes the settings of a doctor.
 
-/// How a user changes the settings of a doctor, for the fixes that name them. By default, they are the names in Rust; a program names its
-/// options.
+/// How a user changes the settings of a doctor, for the fixes that name them. By default, they are
+/// the names in Rust; a program names its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SettingNames {
-    /// Permits private addresses ([`Doctor::allow_private_addresses`](crate::Doctor::allow_private_addresses)).
+    /// Permits private addresses
+    /// ([`Doctor::allow_private_addresses`](crate::Doctor::allow_private_addresses)).
     pub allow_private: &'static str,
     /// Names the file of a certificate authority that is trusted.
     pub ca_file: &'static str,

@@ -26,7 +26,8 @@ const DELETED: Rule = Rule {
     source: "RFC 7592 section 2.3",
 };
 
-/// The redirect URI of a client on the user's machine (RFC 8252 section 7.3). Nothing listens there.
+/// The redirect URI of a client on the user's machine (RFC 8252 section 7.3). Nothing listens
+/// there.
 const REDIRECT_URI: &str = "http://127.0.0.1:33419/callback";
 /// The name by which an operator recognizes a client that could not be deleted.
 const CLIENT_NAME: &str = "portcullis doctor (test)";
@@ -34,7 +35,8 @@ const CLIENT_NAME: &str = "portcullis doctor (test)";
 /// A registered client that can be deleted.
 pub(crate) struct Deletion(FetchRequest);
 
-/// The request of a native client that registers as MCP clients do. `None` if there is no endpoint that clients may use.
+/// The request of a native client that registers as MCP clients do. `None` if there is no endpoint
+/// that clients may use.
 pub(crate) fn request(
     server: &AuthorizationServerMetadata,
     policy: &ChainPolicy,
@@ -215,8 +217,8 @@ fn redirect_uris(body: &[u8]) -> Finding {
     }
 }
 
-/// The request that deletes the client, at a URL of the registration endpoint's origin: it contains the registration access
-/// token.
+/// The request that deletes the client, at a URL of the registration endpoint's origin: it contains
+/// the registration access token.
 fn deletion(
     server: &AuthorizationServerMetadata,
     policy: &ChainPolicy,

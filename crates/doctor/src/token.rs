@@ -58,8 +58,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Checks the token against every rule, and then by a guard. If the metadata cannot configure a verifier, there is only the
-    /// first step. No request is sent, and the guard and the verifier write no log lines.
+    /// Checks the token against every rule, and then by a guard. If the metadata cannot configure a
+    /// verifier, there is only the first step. No request is sent, and the guard and the verifier
+    /// write no log lines.
     pub(crate) async fn explain(
         &self,
         token: &AccessToken,
@@ -106,7 +107,8 @@ impl Chain {
         }
     }
 
-    /// A verifier with the published keys and all algorithms, because the resource's own list is unknown.
+    /// A verifier with the published keys and all algorithms, because the resource's own list is
+    /// unknown.
     fn verifier(
         &self,
         fetch: &Arc<dyn Fetch>,

@@ -36,7 +36,8 @@ use crate::{
 /// The request whose response is the stream on which a modern client listens.
 const LISTEN: &str = "subscriptions/listen";
 
-/// The maximum of [`EndpointSettings::head_timeout`](crate::EndpointSettings::head_timeout). No deadline overflows with it.
+/// The maximum of [`EndpointSettings::head_timeout`](crate::EndpointSettings::head_timeout). No
+/// deadline overflows with it.
 const MAX_HEAD_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of all checks of an admitted request.
@@ -48,10 +49,12 @@ pub(crate) struct Admission {
     pub(crate) message_id: Option<MessageId>,
 }
 
-/// Checks a GET or DELETE. Both need a session, so they are served only where legacy revisions and sessions are.
+/// Checks a GET or DELETE. Both need a session, so they are served only where legacy revisions and
+/// sessions are.
 ///
 /// # Errors
-/// Fails if the endpoint has no sessions, the request names no session of the caller, its version is not served, or a rule rejects it.
+/// Fails if the endpoint has no sessions, the request names no session of the caller, its version
+/// is not served, or a rule rejects it.
 pub(crate) fn admit_without_body(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -92,8 +95,9 @@ pub(crate) fn admit_without_body(
     })
 }
 
-/// Returns the record of the end that the client of a rejected DELETE must wait for: it takes the rejection for the confirmation
-/// that its session has ended everywhere. `None` if the request was rejected for another reason.
+/// Returns the record of the end that the client of a rejected DELETE must wait for: it takes the
+/// rejection for the confirmation that its session has ended everywhere. `None` if the request was
+/// rejected for another reason.
 pub(crate) fn unconfirmed_end(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -115,7 +119,8 @@ pub(crate) fn unconfirmed_end(
 /// Checks a POST whose body is complete.
 ///
 /// # Errors
-/// Fails with the first reason, and with the id of the message for the JSON-RPC error, if it can be read.
+/// Fails with the first reason, and with the id of the message for the JSON-RPC error, if it can be
+/// read.
 pub(crate) fn admit_post(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -190,8 +195,8 @@ fn admit_modern(
     })
 }
 
-/// Checks a message of a legacy revision. The session is checked first: without a usable session the response does not
-/// depend on the message.
+/// Checks a message of a legacy revision. The session is checked first: without a usable session
+/// the response does not depend on the message.
 fn admit_legacy(
     endpoint: &EndpointState,
     parts: &Parts,

@@ -9,11 +9,12 @@ use portcullis_mcp::{Era, MessageId};
 
 pub use self::body::AdmittedBody;
 
-/// A request that has passed all checks. The inner service accepts nothing else, and only the endpoint creates it.
+/// A request that has passed all checks. The inner service accepts nothing else, and only the
+/// endpoint creates it.
 ///
 /// - The body consists of exactly the checked bytes. It is empty for GET and DELETE.
-/// - The headers contain neither the client's `Authorization`, nor `Connection` and the headers it names, nor the length
-///   and framing of the received body.
+/// - The headers contain neither the client's `Authorization`, nor `Connection` and the headers it
+///   names, nor the length and framing of the received body.
 /// - The session header, if present, contains the identifier that the inner service issued.
 #[derive(Debug)]
 pub struct Admitted {
@@ -62,22 +63,24 @@ impl Admitted {
         self.parts.version
     }
 
-    /// Returns the headers. Hop-by-hop headers that `Connection` did not name, and headers with the names of a gateway's
-    /// own, are still there.
+    /// Returns the headers. Hop-by-hop headers that `Connection` did not name, and headers with the
+    /// names of a gateway's own, are still there.
     pub fn headers(&self) -> &HeaderMap {
         &self.parts.headers
     }
 
-    /// Returns the extensions of servers and outer layers, such as [`Peer`](portcullis_guard::Peer).
+    /// Returns the extensions of servers and outer layers, such as
+    /// [`Peer`](portcullis_guard::Peer).
     ///
-    /// A request that opens a session has a [`CapacityPermit`](portcullis_session::CapacityPermit). A service that continues
-    /// the request after the client has disconnected must keep the permit meanwhile, so that the inner service has no more
-    /// sessions than the limits allow.
+    /// A request that opens a session has a [`CapacityPermit`](portcullis_session::CapacityPermit).
+    /// A service that continues the request after the client has disconnected must keep the permit
+    /// meanwhile, so that the inner service has no more sessions than the limits allow.
     pub fn extensions(&self) -> &Extensions {
         &self.parts.extensions
     }
 
-    /// Returns the checked bytes. Clones share them. They count against the budget until the last clone is dropped.
+    /// Returns the checked bytes. Clones share them. They count against the budget until the last
+    /// clone is dropped.
     pub fn body(&self) -> &Bytes {
         &self.body
     }
@@ -87,14 +90,14 @@ impl Admitted {
         &self.caller
     }
 
-    /// Returns the era of the request. A legacy version is that of the header or, without a header, that of the session, if
-    /// it is known.
+    /// Returns the era of the request. A legacy version is that of the header or, without a header,
+    /// that of the session, if it is known.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// Removes and returns the `id` of the JSON-RPC message, for a response of the inner service's own, such as an error.
-    /// `None` for GET and DELETE, and for a message without an id.
+    /// Removes and returns the `id` of the JSON-RPC message, for a response of the inner service's
+    /// own, such as an error. `None` for GET and DELETE, and for a message without an id.
     pub fn take_message_id(&mut self) -> Option<MessageId> {
         self.message_id.take()
     }
@@ -104,7 +107,8 @@ impl Admitted {
         (self.parts, self.body, self.caller)
     }
 
-    /// Converts to an HTTP request, for services that do not depend on this crate. The [`Caller`] is in the extensions.
+    /// Converts to an HTTP request, for services that do not depend on this crate. The [`Caller`]
+    /// is in the extensions.
     pub fn into_request(self) -> Request<AdmittedBody> {
         let Self {
             mut parts,

@@ -23,7 +23,8 @@ use crate::{
 };
 
 impl Endpoint<()> {
-    /// Starts a builder for an MCP endpoint behind a guard. The resource of the guard's verifier is the endpoint.
+    /// Starts a builder for an MCP endpoint behind a guard. The resource of the guard's verifier is
+    /// the endpoint.
     ///
     /// ```
     /// use portcullis_endpoint::Endpoint;
@@ -48,14 +49,16 @@ impl Endpoint<()> {
     }
 }
 
-/// Builds a [`GuardLayer`] and an [`EndpointLayer`] that belong together. [`Endpoint::builder`] creates it.
+/// Builds a [`GuardLayer`] and an [`EndpointLayer`] that belong together. [`Endpoint::builder`]
+/// creates it.
 ///
-/// Without further settings the endpoint behaves as in `portcullis serve`: it serves all revisions, keeps sessions in
-/// memory under a random key, and ends event streams when their token expires. `build` starts the tasks that end sessions
-/// and streams. They stop when both layers and their services are dropped.
+/// Without further settings the endpoint behaves as in `portcullis serve`: it serves all revisions,
+/// keeps sessions in memory under a random key, and ends event streams when their token expires.
+/// `build` starts the tasks that end sessions and streams. They stop when both layers and their
+/// services are dropped.
 ///
-/// Unlike `serve`, the guard itself enforces the required scopes, so that other routes behind the same guard need them
-/// too. The endpoint adds the scopes of its rules.
+/// Unlike `serve`, the guard itself enforces the required scopes, so that other routes behind the
+/// same guard need them too. The endpoint adds the scopes of its rules.
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct EndpointBuilder {
     guard: GuardBuilder,
@@ -73,7 +76,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets where sessions are kept. Default: in memory, with the default [`SessionSettings`] and a random key.
+    /// Sets where sessions are kept. Default: in memory, with the default [`SessionSettings`] and a
+    /// random key.
     pub fn sessions(mut self, sessions: SessionStore) -> Self {
         self.sessions = Some(sessions);
         self
@@ -88,14 +92,15 @@ impl EndpointBuilder {
         self
     }
 
-    /// Builds the guard and the endpoint. Put the endpoint around the service, and the guard around the router: the guard
-    /// also serves the metadata document, which is at another path than the endpoint.
+    /// Builds the guard and the endpoint. Put the endpoint around the service, and the guard around
+    /// the router: the guard also serves the metadata document, which is at another path than the
+    /// endpoint.
     ///
     /// The guard's CORS methods become those of the endpoint, and its exposed headers are added.
     ///
     /// # Errors
-    /// Fails if the guard or the endpoint cannot be built, if the operating system has no random bytes for the session key,
-    /// or outside a tokio runtime.
+    /// Fails if the guard or the endpoint cannot be built, if the operating system has no random
+    /// bytes for the session key, or outside a tokio runtime.
     pub fn build(self) -> Result<(GuardLayer, EndpointLayer), EndpointBuilderError> {
         let runtime = Handle::try_current().map_err(|_| EndpointBuilderError::NoRuntime)?;
         let mut required_scopes = None;
@@ -190,7 +195,8 @@ mod tests {
         (issuer, Guard::builder(verifier.build().unwrap()))
     }
 
-    /// B7, E2: the required scopes of the guard and those of the endpoint's rules are enforced, and a session is opened.
+    /// B7, E2: the required scopes of the guard and those of the endpoint's rules are enforced, and
+    /// a session is opened.
     #[tokio::test]
     async fn scopes_are_enforced_and_sessions_opened() {
         let (issuer, guard) = guard();

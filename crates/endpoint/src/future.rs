@@ -32,8 +32,8 @@ use crate::{
 pin_project! {
     /// The response future of an [`Endpoint`](crate::Endpoint).
     ///
-    /// Only the response to `initialize` is boxed. Dropping the future returns its share of the budget and the
-    /// reservation of a session that is not recorded yet.
+    /// Only the response to `initialize` is boxed. Dropping the future returns its share of the
+    /// budget and the reservation of a session that is not recorded yet.
     pub struct EndpointFuture<S, B, RB>
     where
         S: Service<Admitted>,
@@ -53,7 +53,8 @@ pin_project! {
         Deciding { complete: Option<CompletePost<S>> },
         /// The inner service has been called.
         Inner { #[pin] future: F, session_use: Option<SessionUse>, caller: Caller },
-        /// The inner service has accepted an `initialize`. The negotiated revision is not known yet.
+        /// The inner service has accepted an `initialize`. The negotiated revision is not known
+        /// yet.
         Negotiating { negotiation: Negotiation<RB>, caller: Caller },
         /// The session has ended. The end is being recorded.
         Recording { end: EndRecord, response: Option<Response<EndpointBody<RB>>> },
@@ -77,7 +78,8 @@ struct PendingPost<S> {
     parts: Parts,
     caller: Caller,
     service: S,
-    /// Whether the body was not complete when it was first polled. The decision is then as old as the body is slow.
+    /// Whether the body was not complete when it was first polled. The decision is then as old as
+    /// the body is slow.
     has_waited: bool,
 }
 
@@ -100,7 +102,8 @@ where
         Self { endpoint, state }
     }
 
-    /// Returns a future that is ready with the response to a rejected request when the end of its session is recorded.
+    /// Returns a future that is ready with the response to a rejected request when the end of its
+    /// session is recorded.
     pub(crate) fn rejected_when_recorded(
         endpoint: Arc<EndpointState>,
         rejection: &Rejection,
@@ -113,8 +116,8 @@ where
         Self { endpoint, state }
     }
 
-    /// Returns a future that collects the body of a POST, checks the message, and calls the inner service. A body whose
-    /// announced size exceeds the limit is rejected unread.
+    /// Returns a future that collects the body of a POST, checks the message, and calls the inner
+    /// service. A body whose announced size exceeds the limit is rejected unread.
     pub(crate) fn collecting(
         endpoint: Arc<EndpointState>,
         parts: Parts,
@@ -196,7 +199,8 @@ where
         }
     }
 
-    /// Checks a POST whose body is complete. If the decision about it is too old, the guard decides again first.
+    /// Checks a POST whose body is complete. If the decision about it is too old, the guard decides
+    /// again first.
     fn collected(endpoint: &EndpointState, pending: PendingPost<S>) -> Self {
         let PendingPost {
             collector,

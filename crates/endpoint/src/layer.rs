@@ -14,8 +14,8 @@ use crate::{
 
 /// Wraps a service of [`Admitted`](crate::Admitted) requests in an [`Endpoint`].
 ///
-/// The endpoint must be inside a [`Guard`](portcullis_guard::Guard) of the same resource. A request that no guard has
-/// authenticated is answered with 500.
+/// The endpoint must be inside a [`Guard`](portcullis_guard::Guard) of the same resource. A request
+/// that no guard has authenticated is answered with 500.
 #[derive(Clone)]
 pub struct EndpointLayer {
     state: Arc<EndpointState>,
@@ -25,7 +25,8 @@ impl EndpointLayer {
     /// Returns a layer with these settings.
     ///
     /// # Errors
-    /// Fails if no revision is served, the guard's settings make the endpoint public, or `offline_access` is a required scope.
+    /// Fails if no revision is served, the guard's settings make the endpoint public, or
+    /// `offline_access` is a required scope.
     pub fn new(settings: EndpointSettings) -> Result<Self, EndpointSettingsError> {
         settings.check()?;
         Ok(Self {
@@ -33,10 +34,12 @@ impl EndpointLayer {
         })
     }
 
-    /// Returns whether the guard's and the endpoint's rules admit a request that was admitted with other settings.
+    /// Returns whether the guard's and the endpoint's rules admit a request that was admitted with
+    /// other settings.
     ///
-    /// Neither the token nor any limit is checked. A rule for names applies if the names are not known exactly: those of
-    /// resources, and more or longer names than an [`Operation`](portcullis_guard::Operation) has.
+    /// Neither the token nor any limit is checked. A rule for names applies if the names are not
+    /// known exactly: those of resources, and more or longer names than an
+    /// [`Operation`](portcullis_guard::Operation) has.
     pub fn admits(&self, request: &StreamRequest<'_>) -> bool {
         let resource = &self.state.resource;
         if resource.verifier().is_none() {

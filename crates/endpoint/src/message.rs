@@ -25,7 +25,8 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Parses the envelope, and compares it with the headers. Both can fail independently of each other.
+    /// Parses the envelope, and compares it with the headers. Both can fail independently of each
+    /// other.
     pub(crate) fn parse(
         body: &'a [u8],
         headers: &HeaderMap,

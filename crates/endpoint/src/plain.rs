@@ -9,7 +9,8 @@ use crate::admitted::{Admitted, AdmittedBody};
 
 /// Adapts a service of HTTP requests, such as rmcp's or axum's, to [`Admitted`] requests.
 ///
-/// The service finds the [`Caller`](portcullis_guard::Caller), and with it the principal, in the request's extensions.
+/// The service finds the [`Caller`](portcullis_guard::Caller), and with it the principal, in the
+/// request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<S> {
     service: S,

@@ -8,7 +8,8 @@ use crate::{
     stream::StreamEndReason,
 };
 
-/// The codes for which the endpoint rejects a message or ends an event stream, each with what it means, in Markdown.
+/// The codes for which the endpoint rejects a message or ends an event stream, each with what it
+/// means, in Markdown.
 pub const REASON_CODES: &[&[(&str, &str)]] = &[
     Reason::REASON_CODES,
     BodyError::REASON_CODES,

@@ -20,22 +20,26 @@ use portcullis_verifier::Principal;
 pub use self::name_glob::{NameGlob, NameGlobError};
 pub(crate) use self::{subject::Subject, uri_spellings::UriError};
 
-/// Requirements for some messages, in addition to those for every request. All matching rules apply together.
+/// Requirements for some messages, in addition to those for every request. All matching rules apply
+/// together.
 ///
 /// The default matches every request and requires nothing.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MessageRule {
-    /// The methods, such as `tools/*`. `None` matches every request, including GET, DELETE and responses.
+    /// The methods, such as `tools/*`. `None` matches every request, including GET, DELETE and
+    /// responses.
     pub method: Option<NameGlob>,
-    /// The names of tools, prompts and tasks, and the URIs of resources in any spelling. A message with several names
-    /// matches if one of them does. `None` matches every name, and messages without names.
+    /// The names of tools, prompts and tasks, and the URIs of resources in any spelling. A message
+    /// with several names matches if one of them does. `None` matches every name, and messages
+    /// without names.
     pub name: Option<NameGlob>,
     /// The required scopes.
     pub scopes: Scopes,
     /// The claims that the token must have, all of them.
     pub claims: Vec<ClaimRule>,
-    /// The rate limit per principal. It counts only requests that meet all other requirements. `None` means no limit.
+    /// The rate limit per principal. It counts only requests that meet all other requirements.
+    /// `None` means no limit.
     pub limit: Option<Arc<RateLimiter>>,
 }
 
@@ -75,15 +79,16 @@ pub(crate) enum RuleViolation {
 /// The scopes of a challenge.
 #[derive(Debug)]
 pub(crate) struct MissingScopes {
-    /// The scopes that the request needs, and the principal's scopes that the endpoint knows. Clients replace their
-    /// scopes with those of the challenge.
+    /// The scopes that the request needs, and the principal's scopes that the endpoint knows.
+    /// Clients replace their scopes with those of the challenge.
     pub(crate) needed: Scopes,
     /// The principal's scopes.
     pub(crate) granted: Scopes,
 }
 
 impl Rules {
-    /// Returns the requirements of an endpoint: `required` for each request, and those of the rules.
+    /// Returns the requirements of an endpoint: `required` for each request, and those of the
+    /// rules.
     pub(crate) fn new(
         required: Scopes,
         implications: ScopeImplications,
@@ -103,15 +108,17 @@ impl Rules {
     /// Returns the subject of a message, for [`authorize`](Self::authorize).
     ///
     /// # Errors
-    /// Fails if a rule has a name and the message has a resource URI that servers read in different ways.
+    /// Fails if a rule has a name and the message has a resource URI that servers read in different
+    /// ways.
     pub(crate) fn subject<'a>(&self, envelope: &'a Envelope<'a>) -> Result<Subject<'a>, UriError> {
         Subject::new(envelope, &self.rules)
     }
 
-    /// Checks claims, scopes and rate limits, in this order: a client gets no challenge for scopes that would not help.
+    /// Checks claims, scopes and rate limits, in this order: a client gets no challenge for scopes
+    /// that would not help.
     ///
-    /// Without a principal (authentication is off), only rate limits are checked. Allocates nothing if no rule has
-    /// claims and the scopes suffice.
+    /// Without a principal (authentication is off), only rate limits are checked. Allocates nothing
+    /// if no rule has claims and the scopes suffice.
     pub(crate) fn authorize(
         &self,
         subject: &Subject<'_>,

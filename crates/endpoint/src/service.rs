@@ -22,12 +22,13 @@ use crate::{
 
 /// Checks requests and passes those that it admits to the inner service as [`Admitted`].
 ///
-/// The body of a POST is collected and checked first. GET and DELETE are served only with sessions, and must name one of the
-/// caller. Other methods get 405, and a request that no guard has authenticated gets 500. The inner service is not called for
-/// a rejected request.
+/// The body of a POST is collected and checked first. GET and DELETE are served only with sessions,
+/// and must name one of the caller. Other methods get 405, and a request that no guard has
+/// authenticated gets 500. The inner service is not called for a rejected request.
 ///
-/// It is ready when the inner service is, also for requests that it then rejects. Capacity that the inner service reserves in
-/// `poll_ready` is released when a POST is rejected, and stays reserved for the next request when a GET or DELETE is.
+/// It is ready when the inner service is, also for requests that it then rejects. Capacity that the
+/// inner service reserves in `poll_ready` is released when a POST is rejected, and stays reserved
+/// for the next request when a GET or DELETE is.
 #[derive(Clone)]
 pub struct Endpoint<S> {
     endpoint: Arc<EndpointState>,
@@ -65,7 +66,8 @@ where
         header::remove_connection_options(&mut parts.headers);
         match parts.method {
             Method::POST => {
-                // The future calls the service later, so it needs the one that `poll_ready` made ready; see
+                // The future calls the service later, so it needs the one that `poll_ready` made
+                // ready; see
                 // <https://docs.rs/tower-service/0.3/tower_service/trait.Service.html#be-careful-when-cloning-inner-services>.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);

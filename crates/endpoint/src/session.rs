@@ -31,11 +31,12 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Takes the owner's session that the request names into use. `scopes` are those of the caller's token.
+    /// Takes the owner's session that the request names into use. `scopes` are those of the
+    /// caller's token.
     ///
     /// # Errors
-    /// Fails if the header is missing or repeated, the caller cannot own sessions, or the identifier is not that of an active session
-    /// of the caller at this resource and upstream.
+    /// Fails if the header is missing or repeated, the caller cannot own sessions, or the
+    /// identifier is not that of an active session of the caller at this resource and upstream.
     pub(crate) fn resolve(
         &self,
         headers: &HeaderMap,
@@ -56,7 +57,8 @@ impl Sessions {
             })
     }
 
-    /// Records the end of the owner's session that the request names. `None` if it names no single one.
+    /// Records the end of the owner's session that the request names. `None` if it names no single
+    /// one.
     pub(crate) fn record_known_end(
         &self,
         headers: &HeaderMap,
@@ -75,7 +77,8 @@ impl Sessions {
         headers.remove(&self.header)
     }
 
-    /// Replaces the client's identifier by the backend's, if the backend issued one. Returns the client's.
+    /// Replaces the client's identifier by the backend's, if the backend issued one. Returns the
+    /// client's.
     pub(crate) fn set_backend_identifier(
         &self,
         session: &Session,
@@ -100,7 +103,8 @@ impl Sessions {
         self.set_identifier(identifier.as_bytes(), headers);
     }
 
-    /// Removes `Mcp-Session-Id` if the endpoint uses another header. The other side could still read it.
+    /// Removes `Mcp-Session-Id` if the endpoint uses another header. The other side could still
+    /// read it.
     fn remove_default_header(&self, headers: &mut HeaderMap) {
         if self.header != header::SESSION {
             headers.remove(header::SESSION);

@@ -23,34 +23,40 @@ use crate::{
 pub struct EndpointSettings {
     /// The resource that the guard around the endpoint protects.
     pub resource: Arc<ProtectedResource>,
-    /// The scopes that every request needs. Default: none. Set the same scopes in the guard's settings, and the guard's
+    /// The scopes that every request needs. Default: none. Set the same scopes in the guard's
+    /// settings, and the guard's
     /// [`scopes_enforced_by`](portcullis_guard::GuardSettings::scopes_enforced_by) to
-    /// [`Inner`](portcullis_guard::authorize::ScopeEnforcer::Inner), so that one challenge names these scopes and those of the rules.
+    /// [`Inner`](portcullis_guard::authorize::ScopeEnforcer::Inner), so that one challenge names
+    /// these scopes and those of the rules.
     pub required_scopes: Scopes,
     /// The requirements for some messages, in addition to `required_scopes`. Default: none.
     pub rules: Vec<MessageRule>,
     /// The served revisions. Default: all.
     pub revisions: Revisions,
-    /// The header with the session identifier, for the client and for the inner service. Default: `Mcp-Session-Id`.
+    /// The header with the session identifier, for the client and for the inner service. Default:
+    /// `Mcp-Session-Id`.
     pub session_header: HeaderName,
     /// The maximum size of a body, in bytes. Default: 4 MiB.
     pub max_body: usize,
     /// The maximum nesting depth of a message. Default: 64.
     pub max_depth: usize,
-    /// The budget of all held bodies. Endpoints can share it. Default: 256 MiB for this endpoint alone.
+    /// The budget of all held bodies. Endpoints can share it. Default: 256 MiB for this endpoint
+    /// alone.
     pub budget: Arc<BodyBudget>,
-    /// The registry of open event streams. Endpoints can share it. Default: a registry with the system's clock for this
-    /// endpoint alone. Streams end with their authorization only if the registry is [swept](StreamRegistry::sweep).
+    /// The registry of open event streams. Endpoints can share it. Default: a registry with the
+    /// system's clock for this endpoint alone. Streams end with their authorization only if the
+    /// registry is [swept](StreamRegistry::sweep).
     pub streams: StreamRegistry,
     /// The session store.
     pub sessions: SessionStore,
     /// Whether the resource has sessions. Default: it has.
     pub session_mode: SessionMode,
-    /// The identity of the inner service, such as the URL of an upstream. The sessions of another one do not continue with
-    /// it. Default: an empty text.
+    /// The identity of the inner service, such as the URL of an upstream. The sessions of another
+    /// one do not continue with it. Default: an empty text.
     pub upstream: Box<str>,
-    /// The time from an `initialize` until its response names the negotiated revision. The response is held until then; after
-    /// this time, the client gets 504. It does not limit the wait for the inner service's head. Default: 5 min, and at most 24 h.
+    /// The time from an `initialize` until its response names the negotiated revision. The response
+    /// is held until then; after this time, the client gets 504. It does not limit the wait for the
+    /// inner service's head. Default: 5 min, and at most 24 h.
     pub head_timeout: Duration,
     /// The status of the response to the owner of an ended session. Default: 400.
     pub ended_status: EndedSessionStatus,
@@ -86,8 +92,8 @@ impl EndpointSettings {
         }
     }
 
-    /// Returns the guard's CORS settings with which browsers can use the endpoint: GET, POST and DELETE, the session header
-    /// and `MCP-Protocol-Version`.
+    /// Returns the guard's CORS settings with which browsers can use the endpoint: GET, POST and
+    /// DELETE, the session header and `MCP-Protocol-Version`.
     pub fn cors(session_header: &HeaderName) -> CorsSettings {
         let methods = [Method::GET, Method::POST, Method::DELETE];
         CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
@@ -96,7 +102,8 @@ impl EndpointSettings {
     /// Checks the settings.
     ///
     /// # Errors
-    /// Fails if no revision is served, the endpoint is public, or a required scope is not a permission at a resource.
+    /// Fails if no revision is served, the endpoint is public, or a required scope is not a
+    /// permission at a resource.
     pub(crate) fn check(&self) -> Result<(), EndpointSettingsError> {
         if self.revisions.is_empty() {
             return Err(EndpointSettingsError::NoRevision);
@@ -135,8 +142,8 @@ pub enum EndpointSettingsError {
     /// [public paths](portcullis_guard::GuardSettings::public_paths).
     #[error("the path of the endpoint is a public path; remove it from the guard's public paths")]
     PublicEndpoint,
-    /// `offline_access` is a required scope. It requests a refresh token and is not a permission at a resource; MCP
-    /// 2026-07-28 forbids it.
+    /// `offline_access` is a required scope. It requests a refresh token and is not a permission at
+    /// a resource; MCP 2026-07-28 forbids it.
     #[error(
         "`offline_access` is not a scope of a resource; remove it from required scopes and rules"
     )]

@@ -1,9 +1,10 @@
 //! Event streams, which end with their authorization, with their session, or at a shutdown.
 //!
-//! The [`StreamRegistry`] has an entry for each open stream, with the expiry of its token. A sweep wakes the streams that
-//! must end, whose bodies then end after a complete event. The expiry moves when the owner uses the same session with a
-//! newer token that has at least the scopes of the token that opened the stream. An introspected token is checked again
-//! while the stream is open. The sweep also wakes silent streams, which then send a comment.
+//! The [`StreamRegistry`] has an entry for each open stream, with the expiry of its token. A sweep
+//! wakes the streams that must end, whose bodies then end after a complete event. The expiry moves
+//! when the owner uses the same session with a newer token that has at least the scopes of the
+//! token that opened the stream. An introspected token is checked again while the stream is open.
+//! The sweep also wakes silent streams, which then send a comment.
 
 mod authorization;
 mod boundary;
@@ -32,7 +33,8 @@ pub use self::{readmission::StreamRequest, registry::StreamRegistry, stopped::St
 
 /// Observes event streams that the endpoint ends.
 pub trait StreamObserver: Send + Sync + 'static {
-    /// The [`StreamRegistry`] calls this once for each such stream, without holding a lock. It must not block.
+    /// The [`StreamRegistry`] calls this once for each such stream, without holding a lock. It must
+    /// not block.
     fn ended(&self, stream: &EndedStream<'_>);
 }
 
@@ -63,10 +65,12 @@ pub struct EndedStream<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ReasonCodes)]
 #[non_exhaustive]
 pub enum StreamEndReason {
-    /// The token has expired. The owner has not used the session with a newer token that has at least its scopes.
+    /// The token has expired. The owner has not used the session with a newer token that has at
+    /// least its scopes.
     #[code = "stream.token_expired"]
     TokenExpired,
-    /// The issuer reports the token as inactive, or reports claims with which it would be rejected now.
+    /// The issuer reports the token as inactive, or reports claims with which it would be rejected
+    /// now.
     #[code = "stream.token_inactive"]
     TokenInactive,
     /// The token has lost scopes that it had when the stream was opened.

@@ -12,7 +12,8 @@ use zeroize::Zeroizing;
 
 use crate::{ConfigFileError, PRIVATE, ReplaceError, create_new, sync_parent};
 
-/// A configuration file as it was read. Another program can change it meanwhile; [`replace`](Self::replace) detects that.
+/// A configuration file as it was read. Another program can change it meanwhile;
+/// [`replace`](Self::replace) detects that.
 pub struct ConfigFile {
     path: PathBuf,
     /// The content, which can contain secrets.
@@ -32,7 +33,8 @@ impl ConfigFile {
     /// Reads a regular file of this user. None if there is no file.
     ///
     /// # Errors
-    /// Fails for symbolic links, special files, files of other users, files over 4 MiB, and text that is not UTF-8.
+    /// Fails for symbolic links, special files, files of other users, files over 4 MiB, and text
+    /// that is not UTF-8.
     pub fn read(path: &Path) -> Result<Option<Self>, ConfigFileError> {
         let metadata = match fs::symlink_metadata(path) {
             Err(error)
@@ -92,9 +94,9 @@ impl ConfigFile {
     /// Replaces the file atomically, and returns the path of a backup of the original.
     ///
     /// # Errors
-    /// Fails when the file has changed since it was read, or cannot be written: it is then unchanged, and there is no
-    /// backup. Also fails when the directory cannot be synchronized: the file then has the new text, and the error names
-    /// the backup.
+    /// Fails when the file has changed since it was read, or cannot be written: it is then
+    /// unchanged, and there is no backup. Also fails when the directory cannot be synchronized: the
+    /// file then has the new text, and the error names the backup.
     pub fn replace(&self, text: &str) -> Result<PathBuf, ConfigFileError> {
         let now = Self::read(&self.path)?.ok_or(ConfigFileError::Removed)?;
         if *now.text != *self.text {
@@ -110,7 +112,8 @@ impl ConfigFile {
         finish_replacement(replaced, backup)
     }
 
-    /// Writes the original to the first free name `<file>.backup-<number>`, readable only by the owner.
+    /// Writes the original to the first free name `<file>.backup-<number>`, readable only by the
+    /// owner.
     fn backup(&self) -> Result<PathBuf, ConfigFileError> {
         for number in 1..=MAX_BACKUPS {
             let path = sibling(&self.path, &format!(".backup-{number}"));
@@ -145,8 +148,8 @@ fn finish_replacement(
 /// Creates a file that everyone can read. It appears with its whole content.
 ///
 /// # Errors
-/// Fails if there is a file or link at the path, or the file cannot be written. Also fails if the directory cannot be
-/// synchronized; the file then exists.
+/// Fails if there is a file or link at the path, or the file cannot be written. Also fails if the
+/// directory cannot be synchronized; the file then exists.
 pub fn create_public(path: &Path, text: &str) -> io::Result<()> {
     let temporary = temporary(path);
     create_new(&temporary, text.as_bytes(), PUBLIC)?;
@@ -171,7 +174,8 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_parent(path)
 }
 
-/// The temporary file for a replacement. No lock excludes other processes, so its name contains the process identifier.
+/// The temporary file for a replacement. No lock excludes other processes, so its name contains the
+/// process identifier.
 fn temporary(path: &Path) -> PathBuf {
     sibling(path, &format!(".portcullis-{}.tmp", std::process::id()))
 }

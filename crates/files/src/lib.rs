@@ -25,12 +25,14 @@ pub const PRIVATE: u32 = 0o600;
 
 /// Replaces a file, or creates it. It gets exactly this mode.
 ///
-/// The content is written to a temporary file, which then takes the place of the old one. `temporary` must be in the
-/// same directory as `path`. A file or link at `temporary` is removed first: it is what a killed process left.
+/// The content is written to a temporary file, which then takes the place of the old one.
+/// `temporary` must be in the same directory as `path`. A file or link at `temporary` is removed
+/// first: it is what a killed process left.
 ///
 /// # Errors
-/// [`ReplaceError::NotReplaced`] if the file cannot be written or renamed: the old content stays, and the temporary file
-/// is removed. [`ReplaceError::NotDurable`] if only the directory cannot be synchronized: the file has the new content.
+/// [`ReplaceError::NotReplaced`] if the file cannot be written or renamed: the old content stays,
+/// and the temporary file is removed. [`ReplaceError::NotDurable`] if only the directory cannot be
+/// synchronized: the file has the new content.
 pub fn replace(
     path: &Path,
     temporary: &Path,
@@ -58,12 +60,12 @@ fn replace_and(
     synchronize(path).map_err(ReplaceError::NotDurable)
 }
 
-/// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its name durable, too,
-/// call [`sync_parent`].
+/// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its
+/// name durable, too, call [`sync_parent`].
 ///
 /// # Errors
-/// Fails if there is a file or link at the path, or the file cannot be written. An incomplete file is removed, which frees
-/// its space.
+/// Fails if there is a file or link at the path, or the file cannot be written. An incomplete file
+/// is removed, which frees its space.
 pub fn create_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = private_options().write(true).create_new(true).open(path)?;
     let written = file
@@ -75,8 +77,8 @@ pub fn create_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Makes the creation, renaming or removal of a file durable. Returns without an error if the file system cannot
-/// synchronize a directory, or this process has no permission to read it.
+/// Makes the creation, renaming or removal of a file durable. Returns without an error if the file
+/// system cannot synchronize a directory, or this process has no permission to read it.
 ///
 /// # Errors
 /// Fails if the directory of the file cannot be opened or synchronized for another reason.
@@ -93,8 +95,8 @@ pub fn directory_of(file: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Returns options that create files which only their owner can read and write. They open nothing by themselves: call
-/// `write` or `append`, and `create`.
+/// Returns options that create files which only their owner can read and write. They open nothing
+/// by themselves: call `write` or `append`, and `create`.
 #[must_use]
 pub fn private_options() -> OpenOptions {
     #[cfg_attr(not(unix), allow(unused_mut))]

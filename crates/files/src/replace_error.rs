@@ -10,8 +10,8 @@ use std::{error::Error, fmt, io};
 pub enum ReplaceError {
     /// The file has its old content.
     NotReplaced(io::Error),
-    /// The file has the new content, but its directory could not be synchronized: a power failure can restore the old
-    /// content.
+    /// The file has the new content, but its directory could not be synchronized: a power failure
+    /// can restore the old content.
     NotDurable(io::Error),
 }
 

@@ -2,8 +2,9 @@
 
 use std::{env, path::PathBuf};
 
-/// Returns the directory for the state of this user: `portcullis` in `$XDG_STATE_HOME`, else in `~/.local/state`, else in
-/// `%LOCALAPPDATA%`. `None` if the environment names none of them with an absolute path. It creates nothing.
+/// Returns the directory for the state of this user: `portcullis` in `$XDG_STATE_HOME`, else in
+/// `~/.local/state`, else in `%LOCALAPPDATA%`. `None` if the environment names none of them with an
+/// absolute path. It creates nothing.
 ///
 /// Source: XDG Base Directory Specification.
 pub fn user_state_directory() -> Option<PathBuf> {

@@ -20,14 +20,15 @@ use crate::error::UpstreamSettingsError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamAddress {
-    /// An `http` or `https` URL. Its path and query are the target of every request. The host name is resolved for each
-    /// connection.
+    /// An `http` or `https` URL. Its path and query are the target of every request. The host name
+    /// is resolved for each connection.
     Tcp(Url),
     /// A Unix socket.
     Unix {
         /// The path of the socket in the file system.
         path: PathBuf,
-        /// An `http` URL. Its host is sent in `Host`, and its path and query are the target of every request.
+        /// An `http` URL. Its host is sent in `Host`, and its path and query are the target of
+        /// every request.
         uri: Url,
     },
 }
@@ -120,8 +121,9 @@ impl Target {
         })
     }
 
-    /// Returns the URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user information, query and
-    /// fragment, which may contain secrets. `None` if it is not an http or https URL.
+    /// Returns the URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user
+    /// information, query and fragment, which may contain secrets. `None` if it is not an http or
+    /// https URL.
     pub(crate) fn redirected(&self, location: &HeaderValue) -> Option<Url> {
         let url = self
             .url
@@ -131,9 +133,10 @@ impl Target {
         Some(url_without_secrets(&url))
     }
 
-    /// Returns the path and query of this address, followed by the query of the client. Client parameters that the
-    /// address has, too, are removed, because servers disagree on which of two parameters with the same name counts. A query
-    /// that would make the target longer than 65,534 bytes is left out.
+    /// Returns the path and query of this address, followed by the query of the client. Client
+    /// parameters that the address has, too, are removed, because servers disagree on which of two
+    /// parameters with the same name counts. A query that would make the target longer than 65,534
+    /// bytes is left out.
     pub(crate) fn path_and_query(&self, query: Option<&str>) -> PathAndQuery {
         let Some(query) = query.filter(|query| !query.is_empty()) else {
             return self.path_and_query.clone();

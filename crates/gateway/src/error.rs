@@ -1,4 +1,5 @@
-//! [`UpstreamSettingsError`] and [`UpstreamBodyError`]: why settings cannot be used, or a body is incomplete.
+//! [`UpstreamSettingsError`] and [`UpstreamBodyError`]: why settings cannot be used, or a body is
+//! incomplete.
 
 use http::HeaderName;
 
@@ -43,8 +44,8 @@ pub enum UpstreamSettingsError {
     /// The public URL has no host, or is neither `http` nor `https`.
     #[error("the public URL must be an http or https URL with a host")]
     PublicUrl,
-    /// The header cannot be an identity header: it has another meaning, or its name has characters other than letters,
-    /// digits and hyphens.
+    /// The header cannot be an identity header: it has another meaning, or its name has characters
+    /// other than letters, digits and hyphens.
     #[error("the header `{0}` cannot be an identity header")]
     IdentityHeader(HeaderName),
     /// Two identity headers have the same name.

@@ -1,7 +1,7 @@
 //! The names of hop-by-hop headers.
 
-/// Returns whether the header concerns one connection only (RFC 9110 section 7.6.1). Includes `Trailer`, because
-/// trailers are not forwarded.
+/// Returns whether the header concerns one connection only (RFC 9110 section 7.6.1). Includes
+/// `Trailer`, because trailers are not forwarded.
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,

@@ -12,8 +12,8 @@ use crate::{
     request::IdentityHeader,
 };
 
-/// Settings of an [`HttpUpstream`](crate::HttpUpstream). [`new`](Self::new) sets the defaults; change the fields that
-/// should differ.
+/// Settings of an [`HttpUpstream`](crate::HttpUpstream). [`new`](Self::new) sets the defaults;
+/// change the fields that should differ.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpUpstreamSettings {
@@ -21,36 +21,44 @@ pub struct HttpUpstreamSettings {
     pub address: UpstreamAddress,
     /// The resource that the upstream serves, for the log. Default: none.
     pub resource: Option<ResourceUri>,
-    /// The trusted certificate authorities. Required for an `https` address, unused otherwise. Default: none.
+    /// The trusted certificate authorities. Required for an `https` address, unused otherwise.
+    /// Default: none.
     pub trust: Option<UpstreamTrust>,
-    /// The headers that identify the caller to the upstream. Default: [`IdentityHeader::defaults`]. Client headers with
-    /// these names, and all client headers whose names begin with `X-Portcullis-`, are removed.
+    /// The headers that identify the caller to the upstream. Default: [`IdentityHeader::defaults`].
+    /// Client headers with these names, and all client headers whose names begin with
+    /// `X-Portcullis-`, are removed.
     pub identity_headers: Vec<IdentityHeader>,
-    /// Client headers that assert the client's address or identity, such as `X-Real-IP` or `X-User`, and that are
-    /// forwarded nevertheless. Use it when a proxy in front sets these headers and removes the client's own. Default:
-    /// none. Names of headers that carry credentials, identity, the session or the framing are rejected.
+    /// Client headers that assert the client's address or identity, such as `X-Real-IP` or
+    /// `X-User`, and that are forwarded nevertheless. Use it when a proxy in front sets these
+    /// headers and removes the client's own. Default: none. Names of headers that carry
+    /// credentials, identity, the session or the framing are rejected.
     pub forward_headers: Vec<HeaderName>,
-    /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`, `X-Forwarded-Proto`
-    /// and `X-Forwarded-Host`, the client's address in `Forwarded` and `X-Forwarded-For`. Default: none; these headers
-    /// are not sent. The client's own copies are always removed.
+    /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`,
+    /// `X-Forwarded-Proto` and `X-Forwarded-Host`, the client's address in `Forwarded` and
+    /// `X-Forwarded-For`. Default: none; these headers are not sent. The client's own copies are
+    /// always removed.
     pub public_url: Option<Url>,
-    /// Whether `Cookie` is forwarded to the upstream and `Set-Cookie` to the client. Default: `false`.
+    /// Whether `Cookie` is forwarded to the upstream and `Set-Cookie` to the client. Default:
+    /// `false`.
     pub forward_cookies: bool,
     /// The time limit for connecting, including the TLS handshake. Default: 5 s.
     pub connect_timeout: Duration,
-    /// The time limit from the request to the head of the response, connecting included. Default: 5 min.
+    /// The time limit from the request to the head of the response, connecting included. Default: 5
+    /// min.
     ///
-    /// At the limit the client gets 504 and the connection to the upstream is closed. The limit does not apply to the
-    /// response body. It is checked once a second, so that it takes effect up to one second late.
+    /// At the limit the client gets 504 and the connection to the upstream is closed. The limit
+    /// does not apply to the response body. It is checked once a second, so that it takes effect up
+    /// to one second late.
     pub head_timeout: Duration,
-    /// The maximum number of open connections. Default: 10,000. At the limit, requests get 503 with `Retry-After`.
-    /// Clones of these settings share the limit, and so do all upstreams that are made from them.
+    /// The maximum number of open connections. Default: 10,000. At the limit, requests get 503 with
+    /// `Retry-After`. Clones of these settings share the limit, and so do all upstreams that are
+    /// made from them.
     pub connection_limit: ConnectionLimit,
-    /// The maximum number of idle connections of one [`HttpUpstream`](crate::HttpUpstream). Default: 64. At the limit,
-    /// the connection that has been idle longest is closed.
+    /// The maximum number of idle connections of one [`HttpUpstream`](crate::HttpUpstream).
+    /// Default: 64. At the limit, the connection that has been idle longest is closed.
     pub max_idle_connections: usize,
-    /// The time after which an idle connection is no longer used. Default: 4 s, less than the 5 s after which common
-    /// servers close idle connections.
+    /// The time after which an idle connection is no longer used. Default: 4 s, less than the 5 s
+    /// after which common servers close idle connections.
     pub idle_timeout: Duration,
 }
 

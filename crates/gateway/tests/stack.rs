@@ -217,7 +217,8 @@ async fn the_upstream_gets_the_identity() {
     assert_eq!(*bench.decided.0.lock(), [None, None]);
 }
 
-/// E9, F5: headers that `Connection` names are ignored in all checks, because they are not forwarded.
+/// E9, F5: headers that `Connection` names are ignored in all checks, because they are not
+/// forwarded.
 #[tokio::test]
 async fn connection_options_are_removed_before_all_checks() {
     let bench = test_stack().await;

@@ -24,8 +24,9 @@ pub use self::{
 pub enum ScopeEnforcer {
     /// The guard.
     Guard,
-    /// The service behind the guard, which knows what else the request needs and can name all of it in one 403. The guard
-    /// still names the scopes in its 401 challenges and still enforces the route rules.
+    /// The service behind the guard, which knows what else the request needs and can name all of it
+    /// in one 403. The guard still names the scopes in its 401 challenges and still enforces the
+    /// route rules.
     ///
     /// Every service behind the guard must then enforce the scopes.
     Inner,
@@ -60,8 +61,9 @@ pub(crate) enum NotAuthorized {
 impl Rules {
     /// Checks the claims and scopes of a principal.
     ///
-    /// Claims are checked first, so that a client does not request scopes that would not help. Nothing is allocated if
-    /// there are no claim rules and the path has no percent-encoded characters.
+    /// Claims are checked first, so that a client does not request scopes that would not help.
+    /// Nothing is allocated if there are no claim rules and the path has no percent-encoded
+    /// characters.
     pub(crate) fn authorize(
         &self,
         method: &Method,

@@ -8,7 +8,8 @@ use http::{StatusCode, request::Parts};
 
 use crate::Caller;
 
-/// The route is not behind a guard: a fault of the program, for which clients get 500 without details.
+/// The route is not behind a guard: a fault of the program, for which clients get 500 without
+/// details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the request did not pass a guard: add the guard's layer after the route")]
 pub struct NotGuarded;

@@ -26,8 +26,8 @@ impl Guard<()> {
 }
 
 impl GuardLayer {
-    /// Starts a builder for a guard that requires a token which `verifier` accepts. The verifier's resource is the
-    /// protected resource.
+    /// Starts a builder for a guard that requires a token which `verifier` accepts. The verifier's
+    /// resource is the protected resource.
     ///
     /// See the [crate documentation](crate) for an example.
     pub fn builder(verifier: Arc<Verifier>) -> GuardBuilder {
@@ -53,9 +53,10 @@ impl GuardLayer {
 
 /// Builds a [`GuardLayer`]. [`GuardLayer::builder`] creates it.
 ///
-/// Without further settings the guard behaves as in `portcullis serve`: every request needs a valid token, no scope is
-/// required, each principal may have [100 requests](ConcurrencyLimiter::DEFAULT_REQUESTS) and as many event streams in
-/// progress, other rates are not limited, and decisions are logged with `tracing`.
+/// Without further settings the guard behaves as in `portcullis serve`: every request needs a valid
+/// token, no scope is required, each principal may have [100
+/// requests](ConcurrencyLimiter::DEFAULT_REQUESTS) and as many event streams in progress, other
+/// rates are not limited, and decisions are logged with `tracing`.
 ///
 /// The guard does not limit the size of a request body, and does not speak TLS.
 #[derive(Clone)]
@@ -68,7 +69,8 @@ pub struct GuardBuilder {
 impl GuardBuilder {
     /// Sets the scopes that every request needs, separated by spaces. Default: none.
     ///
-    /// They are also the metadata's `scopes_supported` unless [`scopes_supported`](Self::scopes_supported) names some.
+    /// They are also the metadata's `scopes_supported` unless
+    /// [`scopes_supported`](Self::scopes_supported) names some.
     pub fn required_scopes(self, scopes: &str) -> Self {
         self.try_set(|settings| {
             settings.required_scopes = parse_scopes("required_scopes", scopes)?;
@@ -86,8 +88,8 @@ impl GuardBuilder {
         })
     }
 
-    /// Adds a [route rule](RouteRule): requests with one of these methods (any method if the list is empty) to paths
-    /// that match the [pattern](PathGlob) need these scopes too.
+    /// Adds a [route rule](RouteRule): requests with one of these methods (any method if the list
+    /// is empty) to paths that match the [pattern](PathGlob) need these scopes too.
     pub fn route(
         self,
         methods: impl IntoIterator<Item = Method>,
@@ -112,19 +114,20 @@ impl GuardBuilder {
         self.configure(|settings| settings.claims.push(rule))
     }
 
-    /// Leaves one path open: its requests need no token. The path is compared byte for byte and is not a pattern. See
-    /// [`GuardSettings::public_paths`].
+    /// Leaves one path open: its requests need no token. The path is compared byte for byte and is
+    /// not a pattern. See [`GuardSettings::public_paths`].
     pub fn public_path(self, path: impl Into<String>) -> Self {
         self.configure(|settings| settings.public_paths.push(path.into()))
     }
 
-    /// Sets the `realm` of the challenges, a name for the API within its origin. Default: the resource's host.
+    /// Sets the `realm` of the challenges, a name for the API within its origin. Default: the
+    /// resource's host.
     pub fn realm(self, realm: impl Into<String>) -> Self {
         self.configure(|settings| settings.realm = realm.into())
     }
 
-    /// Accepts one more host; see [`OriginPolicy::allow_host`](crate::OriginPolicy::allow_host). Default: any host, or
-    /// any loopback host if the resource is on loopback.
+    /// Accepts one more host; see [`OriginPolicy::allow_host`](crate::OriginPolicy::allow_host).
+    /// Default: any host, or any loopback host if the resource is on loopback.
     pub fn allow_host(self, host: &str) -> Self {
         self.try_set(|settings| {
             settings.origins = settings.origins.clone().allow_host(host)?;
@@ -132,8 +135,9 @@ impl GuardBuilder {
         })
     }
 
-    /// Accepts one more origin; see [`OriginPolicy::allow_origin`](crate::OriginPolicy::allow_origin). Default: any
-    /// origin, or any loopback origin if the resource is on loopback.
+    /// Accepts one more origin; see
+    /// [`OriginPolicy::allow_origin`](crate::OriginPolicy::allow_origin). Default: any origin, or
+    /// any loopback origin if the resource is on loopback.
     pub fn allow_origin(self, origin: &str) -> Self {
         self.try_set(|settings| {
             settings.origins = settings.origins.clone().allow_origin(origin)?;
@@ -195,7 +199,8 @@ impl GuardBuilder {
     }
 }
 
-/// Why a [`GuardBuilder`] cannot build a guard. The message names the argument or setting to correct.
+/// Why a [`GuardBuilder`] cannot build a guard. The message names the argument or setting to
+/// correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardBuilderError {

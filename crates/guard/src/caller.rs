@@ -11,8 +11,9 @@ use crate::{
 
 /// The sender of an admitted request: a request extension that only the guard creates.
 ///
-/// Its presence proves that the guard checked the request. It does not reveal the token. Clones share what is
-/// [recorded](Self::record) through them. With the feature `axum`, it is an extractor.
+/// Its presence proves that the guard checked the request. It does not reveal the token. Clones
+/// share what is [recorded](Self::record) through them. With the feature `axum`, it is an
+/// extractor.
 ///
 /// ```
 /// use http::Request;
@@ -72,32 +73,35 @@ impl Caller {
         }))
     }
 
-    /// Returns the trace context, if [traces](crate::GuardSettings::traces) are on. A gateway sends its
-    /// [`upstream_traceparent`](TraceContext::upstream_traceparent) in place of the client's.
+    /// Returns the trace context, if [traces](crate::GuardSettings::traces) are on. A gateway sends
+    /// its [`upstream_traceparent`](TraceContext::upstream_traceparent) in place of the client's.
     pub fn trace(&self) -> Option<TraceContext> {
         self.0.trace
     }
 
-    /// Returns the principal of the token. `None` only if authentication is [off](crate::Authentication::Off) or the
-    /// path is [public](crate::GuardSettings::public_paths).
+    /// Returns the principal of the token. `None` only if authentication is
+    /// [off](crate::Authentication::Off) or the path is
+    /// [public](crate::GuardSettings::public_paths).
     pub fn principal(&self) -> Option<&Principal> {
         self.verified().map(VerifiedToken::principal)
     }
 
-    /// Returns the subject of the token, as its issuer names it. `None` if there is no [principal](Self::principal), or if it has no
-    /// subject, as a client that acts for itself can have none. Another issuer can give the same subject to someone else.
+    /// Returns the subject of the token, as its issuer names it. `None` if there is no
+    /// [principal](Self::principal), or if it has no subject, as a client that acts for itself can
+    /// have none. Another issuer can give the same subject to someone else.
     pub fn subject(&self) -> Option<&str> {
         self.principal().and_then(Principal::subject)
     }
 
-    /// Returns the evidence that the token was verified. `None` if there is no [principal](Self::principal).
+    /// Returns the evidence that the token was verified. `None` if there is no
+    /// [principal](Self::principal).
     pub fn verified(&self) -> Option<&VerifiedToken> {
         self.identity().verified.as_ref()
     }
 
-    /// Returns the token of the request if its issuer introspects tokens, so that a service with long responses can
-    /// have it checked again. `None` if the token is verified by its signature alone, and if there is no
-    /// [principal](Self::principal).
+    /// Returns the token of the request if its issuer introspects tokens, so that a service with
+    /// long responses can have it checked again. `None` if the token is verified by its signature
+    /// alone, and if there is no [principal](Self::principal).
     pub fn held_token(&self) -> Option<&HeldToken> {
         self.identity().held_token.as_ref()
     }
@@ -108,10 +112,12 @@ impl Caller {
     }
 
     /// Returns whether the decision is more than a second old, or of [settings that were
-    /// replaced](crate::ProtectedResource::mark_superseded). It reads the guard's [clock](crate::GuardSettings::clock).
+    /// replaced](crate::ProtectedResource::mark_superseded). It reads the guard's
+    /// [clock](crate::GuardSettings::clock).
     ///
-    /// A service that waits for something before it acts, such as the rest of a slow body, asks this first, and then for a
-    /// [new decision](Self::poll_new_decision): meanwhile the token may have expired or been revoked.
+    /// A service that waits for something before it acts, such as the rest of a slow body, asks
+    /// this first, and then for a [new decision](Self::poll_new_decision): meanwhile the token may
+    /// have expired or been revoked.
     pub fn needs_new_decision(&self) -> bool {
         self.is_superseded()
             || self
@@ -125,21 +131,25 @@ impl Caller {
         self.0.resource.is_superseded()
     }
 
-    /// Asks the guard to verify the token again and to apply its rules to the result. It is ready when the guard has admitted
-    /// the request again: [`principal`](Self::principal) is then the new one. If the guard rejects the request, it drops
-    /// the service's future and responds itself.
+    /// Asks the guard to verify the token again and to apply its rules to the result. It is ready
+    /// when the guard has admitted the request again: [`principal`](Self::principal) is then the
+    /// new one. If the guard rejects the request, it drops the service's future and responds
+    /// itself.
     ///
-    /// It must be polled within the response future of the guarded service, which the guard polls; no waker is needed. There is
-    /// at most one new decision about a request. Rates are not counted again, and settings that were replaced still apply.
+    /// It must be polled within the response future of the guarded service, which the guard polls;
+    /// no waker is needed. There is at most one new decision about a request. Rates are not counted
+    /// again, and settings that were replaced still apply.
     pub fn poll_new_decision(&self) -> Poll<()> {
         self.0.new_decision.poll()
     }
 
-    /// Counts the request as one in progress of its principal until the returned value is dropped, for a service that continues it
-    /// after the client has disconnected. Returns `None` if such requests are not limited, or there is no principal.
+    /// Counts the request as one in progress of its principal until the returned value is dropped,
+    /// for a service that continues it after the client has disconnected. Returns `None` if such
+    /// requests are not limited, or there is no principal.
     ///
-    /// Call it when the future of the response, or its body, is dropped: the guard drops its own count after those, so that the
-    /// request is counted without a gap. The limit is not checked, but other requests of the principal count this one.
+    /// Call it when the future of the response, or its body, is dropped: the guard drops its own
+    /// count after those, so that the request is counted without a gap. The limit is not checked,
+    /// but other requests of the principal count this one.
     pub fn continue_request(&self) -> Option<ContinuedRequest> {
         let limiter = self.0.resource.limits.in_flight.as_ref()?;
         Some(ContinuedRequest {
@@ -157,13 +167,15 @@ impl Caller {
         &self.0.request_id
     }
 
-    /// Returns the client's address, as in [`Decision::client_address`](crate::Decision::client_address). `None` if the
-    /// server does not set [`Peer`](crate::Peer).
+    /// Returns the client's address, as in
+    /// [`Decision::client_address`](crate::Decision::client_address). `None` if the server does not
+    /// set [`Peer`](crate::Peer).
     pub fn client_address(&self) -> Option<IpAddr> {
         self.0.client_address
     }
 
-    /// Returns where a service behind the guard records what it does with the request, for the [`Decision`](crate::Decision).
+    /// Returns where a service behind the guard records what it does with the request, for the
+    /// [`Decision`](crate::Decision).
     pub fn record(&self) -> &RequestRecord {
         &self.0.record
     }
@@ -175,8 +187,8 @@ pub struct ContinuedRequest {
     _permit: Permit,
 }
 
-/// The stable code of a rejection by an inner service: a response extension. The guard removes it and reports it in its
-/// [`Decision`](crate::Decision), so that it does not reach the client.
+/// The stable code of a rejection by an inner service: a response extension. The guard removes it
+/// and reports it in its [`Decision`](crate::Decision), so that it does not reach the client.
 ///
 /// ```
 /// use http::{Response, StatusCode};

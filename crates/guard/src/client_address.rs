@@ -8,8 +8,8 @@ use ipnet::IpNet;
 /// The number of header values that are read, and of addresses in each.
 const MAX_HOPS: usize = 32;
 
-/// The address of the connection's peer: a request extension that a server sets, for the client's address in the
-/// [`Decision`](crate::Decision) and for limits per address.
+/// The address of the connection's peer: a request extension that a server sets, for the client's
+/// address in the [`Decision`](crate::Decision) and for limits per address.
 ///
 /// Without it, the client's address is unknown, and all such requests share one counter.
 ///
@@ -26,9 +26,10 @@ pub struct Peer(pub SocketAddr);
 
 /// The proxies whose forwarding header is trusted.
 ///
-/// A proxy appends the address of its own peer to the header. The client's address is the last address in the header
-/// that does not belong to a trusted proxy. The addresses before it can be forged and are ignored. So is the header of a
-/// peer that is not a trusted proxy, and the header that the [`ProxyHeader`] does not select.
+/// A proxy appends the address of its own peer to the header. The client's address is the last
+/// address in the header that does not belong to a trusted proxy. The addresses before it can be
+/// forged and are ignored. So is the header of a peer that is not a trusted proxy, and the header
+/// that the [`ProxyHeader`] does not select.
 ///
 /// The default trusts no proxy. At most 32 values of the header and 32 addresses of each are read.
 ///
@@ -90,7 +91,8 @@ impl TrustedProxies {
         })
     }
 
-    /// Returns the client's address: the peer's, unless the peer is a trusted proxy with a valid header.
+    /// Returns the client's address: the peer's, unless the peer is a trusted proxy with a valid
+    /// header.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.ip().to_canonical();
         if !self.trusts(peer) {
@@ -119,8 +121,9 @@ impl TrustedProxies {
         client
     }
 
-    /// Returns the forwarding header of a request that is ignored because its peer is not a trusted proxy. `None` without
-    /// such a header. For a warning: the peer is a proxy that the settings lack, or a client that forges the header.
+    /// Returns the forwarding header of a request that is ignored because its peer is not a trusted
+    /// proxy. `None` without such a header. For a warning: the peer is a proxy that the settings
+    /// lack, or a client that forges the header.
     ///
     /// ```
     /// use http::{HeaderMap, HeaderValue, header};
@@ -154,7 +157,8 @@ impl ProxyHeader {
         }
     }
 
-    /// Returns the address in one element of the header's list. A fragment of a quoted string with a comma has none.
+    /// Returns the address in one element of the header's list. A fragment of a quoted string with
+    /// a comma has none.
     fn address(self, element: &str) -> Option<IpAddr> {
         match self {
             Self::XForwardedFor => node(element),
@@ -176,8 +180,8 @@ impl ProxyHeader {
     }
 }
 
-/// Returns an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
-/// `[2001:db8::1]:80`.
+/// Returns an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
+/// `[2001:db8::1]`, `[2001:db8::1]:80`.
 fn node(text: &str) -> Option<IpAddr> {
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     let in_brackets = || {
@@ -220,7 +224,8 @@ mod tests {
         TrustedProxies::new(["10.0.0.0/8", "192.0.2.7", "2001:db8:aa::/48"], header).unwrap()
     }
 
-    /// J5: only the header of a trusted proxy is read, and only the address that the proxy itself added.
+    /// J5: only the header of a trusted proxy is read, and only the address that the proxy itself
+    /// added.
     #[test]
     fn the_last_untrusted_address_is_the_client() {
         let proxies = trusting(ProxyHeader::XForwardedFor);
@@ -286,7 +291,8 @@ mod tests {
         }
     }
 
-    /// J5: for an invalid header the client's address is the proxy's; invalid elements before the client's are ignored.
+    /// J5: for an invalid header the client's address is the proxy's; invalid elements before the
+    /// client's are ignored.
     #[test]
     fn invalid_elements_are_ignored() {
         let proxies = trusting(ProxyHeader::XForwardedFor);

@@ -25,9 +25,11 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 
 /// What web pages of other origins may send and read (the CORS protocol of the Fetch standard).
 ///
-/// Every request header is allowed. Credentials are never allowed: pages send tokens in a header that they set themselves.
+/// Every request header is allowed. Credentials are never allowed: pages send tokens in a header
+/// that they set themselves.
 ///
-/// Which origins may read responses is decided by the [`OriginPolicy`]. A preflight is answered without a token.
+/// Which origins may read responses is decided by the [`OriginPolicy`]. A preflight is answered
+/// without a token.
 ///
 /// ```
 /// use http::{HeaderName, Method};
@@ -41,7 +43,8 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 pub struct CorsSettings {
     /// The methods that a preflight allows. Default: GET, HEAD, POST, PUT, PATCH, DELETE.
     pub methods: Vec<Method>,
-    /// The response headers that pages may read in addition to `WWW-Authenticate` and `X-Request-Id`. Default: none.
+    /// The response headers that pages may read in addition to `WWW-Authenticate` and
+    /// `X-Request-Id`. Default: none.
     pub exposed_headers: Vec<HeaderName>,
 }
 
@@ -123,7 +126,8 @@ impl Cors {
         preflight_response(headers, self.methods.clone())
     }
 
-    /// Adds the CORS headers that every response has. Those of the inner service must have been [removed](strip).
+    /// Adds the CORS headers that every response has. Those of the inner service must have been
+    /// [removed](strip).
     pub(crate) fn add_headers(&self, allowed: &AllowedOrigin, headers: &mut HeaderMap) {
         match allowed {
             AllowedOrigin::Any => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY)),
@@ -139,11 +143,13 @@ impl Cors {
     }
 }
 
-/// Removes the CORS headers of an inner service, except for the one that [`Cors::add_headers`] always replaces.
+/// Removes the CORS headers of an inner service, except for the one that [`Cors::add_headers`]
+/// always replaces.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     const PRIVATE_NETWORK: HeaderName =
         HeaderName::from_static("access-control-allow-private-network");
-    // One pass over the few header names is cheaper than six lookups, and few responses have any of these headers.
+    // One pass over the few header names is cheaper than six lookups, and few responses have any of
+    // these headers.
     if !headers
         .keys()
         .any(|name| name.as_str().starts_with("access-control-"))
@@ -162,7 +168,8 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether a request is a CORS preflight. Any other OPTIONS request is treated like other requests.
+/// Returns whether a request is a CORS preflight. Any other OPTIONS request is treated like other
+/// requests.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
@@ -186,7 +193,8 @@ pub(crate) fn preflight_response(
     response
 }
 
-/// Returns the header names that a preflight requests, if they are a list of names of bounded length.
+/// Returns the header names that a preflight requests, if they are a list of names of bounded
+/// length.
 fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
     let mut values = request.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let value = values.next()?;
@@ -201,6 +209,7 @@ fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
 /// Returns a comma-separated list.
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> HeaderValue {
     let text = names.collect::<Vec<_>>().join(", ");
-    // Method and header names are tokens (RFC 9110 section 5.6.2), so the list is a valid header value.
+    // Method and header names are tokens (RFC 9110 section 5.6.2), so the list is a valid header
+    // value.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }

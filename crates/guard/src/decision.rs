@@ -28,38 +28,40 @@ pub struct Decision<'a> {
     pub method: &'a Method,
     /// The request's path, without the query.
     pub path: &'a str,
-    /// The status of the response. Without a response: 499 if the client disconnected, 500 if the inner service failed,
-    /// 503 if the server was shut down.
+    /// The status of the response. Without a response: 499 if the client disconnected, 500 if the
+    /// inner service failed, 503 if the server was shut down.
     pub status: StatusCode,
     /// The stable code of the rejection; `None` if the request was not rejected.
     pub code: Option<&'static str>,
-    /// The stable code of the first denial by a report-only rule, which did not reject the request. It can be
-    /// `None` if the request was rejected.
+    /// The stable code of the first denial by a report-only rule, which did not reject the request.
+    /// It can be `None` if the request was rejected.
     pub report_only_denial: Option<&'static str>,
-    /// What the request asked for, if the inner service [recorded](RequestRecord::set_operation) it.
+    /// What the request asked for, if the inner service [recorded](RequestRecord::set_operation)
+    /// it.
     pub operation: Option<&'a Operation>,
-    /// The principal of the token, if one was verified. It is also present if the request was rejected afterwards.
+    /// The principal of the token, if one was verified. It is also present if the request was
+    /// rejected afterwards.
     pub principal: Option<&'a Principal>,
-    /// The client's address, if the server set [`Peer`](crate::Peer): the address of the peer, or behind a
-    /// [trusted proxy](crate::TrustedProxies) the address that the proxy reports.
+    /// The client's address, if the server set [`Peer`](crate::Peer): the address of the peer, or
+    /// behind a [trusted proxy](crate::TrustedProxies) the address that the proxy reports.
     pub client_address: Option<IpAddr>,
     /// The requested resource.
     pub resource: &'a ResourceUri,
     /// The time from the arrival of the request to the head of the response.
     pub latency: Duration,
-    /// The wait for the verification of the token. `None` if the token was cached, there is none, or
-    /// [traces](crate::GuardSettings::traces) are off.
+    /// The wait for the verification of the token. `None` if the token was cached, there is none,
+    /// or [traces](crate::GuardSettings::traces) are off.
     pub verification: Option<Timing>,
-    /// The time of the inner service's upstream until the head of its response, if the inner service
-    /// [measured](RequestRecord::upstream_starts) it.
+    /// The time of the inner service's upstream until the head of its response, if the inner
+    /// service [measured](RequestRecord::upstream_starts) it.
     pub upstream: Option<Timing>,
     /// The trace context, if [traces](crate::GuardSettings::traces) are on.
     pub trace: Option<TraceContext>,
 }
 
 impl<'a> Decision<'a> {
-    /// Creates a decision about an admitted request, for tests of a [`DecisionSink`]. All optional fields are `None`, and
-    /// the latency is zero.
+    /// Creates a decision about an admitted request, for tests of a [`DecisionSink`]. All optional
+    /// fields are `None`, and the latency is zero.
     pub fn new(
         request_id: &'a RequestId,
         time: UnixTime,
@@ -88,7 +90,8 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Receives the [`Decision`] about each request, for example for an access log, an audit trail or metrics.
+/// Receives the [`Decision`] about each request, for example for an access log, an audit trail or
+/// metrics.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,14 +111,14 @@ impl<'a> Decision<'a> {
 /// }
 /// ```
 pub trait DecisionSink: Send + Sync + 'static {
-    /// Called exactly once per request, including rejected requests, preflights and metadata requests. It runs on the
-    /// task of the request, so it must not block or panic.
+    /// Called exactly once per request, including rejected requests, preflights and metadata
+    /// requests. It runs on the task of the request, so it must not block or panic.
     fn decided(&self, decision: &Decision<'_>);
 }
 
-/// A sink that emits one `tracing` event per request at level info. `deny.code` is the code of the rejection, and
-/// `spared.code` that of a [report-only denial](Decision::report_only_denial). Paths, operations and targets are escaped by
-/// [`EscapedText`].
+/// A sink that emits one `tracing` event per request at level info. `deny.code` is the code of the
+/// rejection, and `spared.code` that of a [report-only denial](Decision::report_only_denial).
+/// Paths, operations and targets are escaped by [`EscapedText`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TracingSink;
 

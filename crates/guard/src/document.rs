@@ -86,7 +86,8 @@ impl Document {
         DocumentResponse::Response(response)
     }
 
-    /// Returns whether `If-None-Match` contains the entity tag, by weak comparison (RFC 9110 section 13.1.2).
+    /// Returns whether `If-None-Match` contains the entity tag, by weak comparison (RFC 9110
+    /// section 13.1.2).
     fn is_not_modified(&self, headers: &HeaderMap) -> bool {
         let matches = |tag: &[u8]| {
             let tag = tag.trim_ascii();

@@ -25,8 +25,9 @@ use crate::{authenticate, resource::ProtectedResource};
 
 /// Puts a service behind a [`ProtectedResource`]. [`builder`](Self::builder) builds it.
 ///
-/// The [crate documentation](crate) has an example with a denied and an allowed request, and the order of the checks.
-/// Clones, and all services that a layer creates, share the resource with its limits and its verifier.
+/// The [crate documentation](crate) has an example with a denied and an allowed request, and the
+/// order of the checks. Clones, and all services that a layer creates, share the resource with its
+/// limits and its verifier.
 #[derive(Clone, Debug)]
 pub struct GuardLayer {
     resource: Arc<ProtectedResource>,
@@ -57,11 +58,12 @@ impl<S> Layer<S> for GuardLayer {
 
 /// A service behind the guard.
 ///
-/// The inner service receives only admitted requests. Each has one [`Caller`](crate::Caller) in its extensions, an
-/// `X-Request-Id` that the guard generated, and neither `Authorization` nor `DPoP`.
+/// The inner service receives only admitted requests. Each has one [`Caller`](crate::Caller) in its
+/// extensions, an `X-Request-Id` that the guard generated, and neither `Authorization` nor `DPoP`.
 ///
-/// The guard itself never fails: rejections are responses. Its error is that of the inner service. It is ready when the
-/// inner service is, and needs `Clone` of it because a request whose token is verified first is sent later.
+/// The guard itself never fails: rejections are responses. Its error is that of the inner service.
+/// It is ready when the inner service is, and needs `Clone` of it because a request whose token is
+/// verified first is sent later.
 #[derive(Clone, Debug)]
 pub struct Guard<S> {
     resource: Arc<ProtectedResource>,
@@ -98,7 +100,8 @@ where
             NextStep::Verify(verifier, token) => {
                 context.start_verification();
                 let verification = authenticate::verify(verifier, token, context.request_id());
-                // `poll_ready` prepared the current service, so the clone replaces it and the current one is called.
+                // `poll_ready` prepared the current service, so the clone replaces it and the
+                // current one is called.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);
                 GuardFuture::verifying(context, verification, ready, request)

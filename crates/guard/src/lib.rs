@@ -1,7 +1,9 @@
-//! A tower layer that turns any HTTP service into an OAuth 2.1 protected resource (RFC 6750, RFC 9728).
+//! A tower layer that turns any HTTP service into an OAuth 2.1 protected resource (RFC 6750, RFC
+//! 9728).
 //!
-//! [`GuardLayer::builder`] builds a layer for a `tower` service of `http::Request` with any body, such as an axum
-//! router. The guard does not read bodies and does not depend on a protocol above HTTP.
+//! [`GuardLayer::builder`] builds a layer for a `tower` service of `http::Request` with any body,
+//! such as an axum router. The guard does not read bodies and does not depend on a protocol above
+//! HTTP.
 //!
 //! # Example
 //!
@@ -55,28 +57,32 @@
 //! 3. The metadata document and CORS preflights are answered without a token.
 //! 4. The [rate limit](limit::GuardLimits) per client address applies: 429.
 //! 5. Requests to [public paths](GuardSettings::public_paths) are admitted without a token.
-//! 6. There must be exactly one `Authorization: Bearer` header with a token that the [`Verifier`] accepts: 401 with a
-//!    challenge that refers to the metadata. A token in the query is never accepted.
+//! 6. There must be exactly one `Authorization: Bearer` header with a token that the [`Verifier`]
+//!    accepts: 401 with a challenge that refers to the metadata. A token in the query is never
+//!    accepted.
 //! 7. The rate limit per principal applies: 429.
-//! 8. The token's claims must meet the [claim rules](authorize::ClaimRule): 403. Its scopes must cover what the resource and its
-//!    [routes](authorize::RouteRule) need, directly or by [implication](authorize::ScopeImplications): 403 with a challenge.
-//! 9. The [limit on requests and event streams in progress](limit::ConcurrencyLimiter) of the principal applies: 429.
+//! 8. The token's claims must meet the [claim rules](authorize::ClaimRule): 403. Its scopes must
+//!    cover what the resource and its [routes](authorize::RouteRule) need, directly or by
+//!    [implication](authorize::ScopeImplications): 403 with a challenge.
+//! 9. The [limit on requests and event streams in progress](limit::ConcurrencyLimiter) of the
+//!    principal applies: 429.
 //!
-//! The inner service receives requests without `Authorization` and `DPoP`, and with a [`Caller`] in their extensions. A
-//! [`DecisionSink`] receives one [`Decision`] per request. Clients receive generic texts and the request id; the reason
-//! code goes to the sink.
+//! The inner service receives requests without `Authorization` and `DPoP`, and with a [`Caller`] in
+//! their extensions. A [`DecisionSink`] receives one [`Decision`] per request. Clients receive
+//! generic texts and the request id; the reason code goes to the sink.
 //!
-//! The guard does not terminate TLS, does not limit bodies and connections, and does not check what a message in a body
-//! needs. A request with a cached token allocates no boxed future.
+//! The guard does not terminate TLS, does not limit bodies and connections, and does not check what
+//! a message in a body needs. A request with a cached token allocates no boxed future.
 //!
 //! # Modules
 //!
-//! [`authorize`] has the rules for claims, scopes and paths, [`limit`] the limits on requests, and [`trace`] the settings of
-//! trace contexts.
+//! [`authorize`] has the rules for claims, scopes and paths, [`limit`] the limits on requests, and
+//! [`trace`] the settings of trace contexts.
 //!
 //! # Other crates
 //!
-//! [`verifier`] and [`metadata`] are re-exported, so that a service needs no other crate of this workspace.
+//! [`verifier`] and [`metadata`] are re-exported, so that a service needs no other crate of this
+//! workspace.
 
 mod authenticate;
 pub mod authorize;

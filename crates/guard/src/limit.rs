@@ -15,8 +15,8 @@ pub use self::{
     rate::{Rate, RateError, RateLimiter},
 };
 
-/// The limits that the guard enforces for a resource. Default: none. A request beyond a limit gets 429 with
-/// `Retry-After`.
+/// The limits that the guard enforces for a resource. Default: none. A request beyond a limit gets
+/// 429 with `Retry-After`.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -32,15 +32,16 @@ pub use self::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GuardLimits {
-    /// The rate per client address, checked before the token is read. Metadata requests and preflights do not count.
-    /// Default: none.
+    /// The rate per client address, checked before the token is read. Metadata requests and
+    /// preflights do not count. Default: none.
     pub per_address: Option<Arc<RateLimiter>>,
-    /// The rate per principal, checked after the token is verified. Rejected requests count too. Default: none.
+    /// The rate per principal, checked after the token is verified. Rejected requests count too.
+    /// Default: none.
     pub per_principal: Option<Arc<RateLimiter>>,
     /// The number of requests and event streams that one principal has in progress. Default: none.
     pub in_flight: Option<Arc<ConcurrencyLimiter>>,
-    /// The JSON body of 429 responses, such as an error of the resource's own protocol. Default: an OAuth error
-    /// (`too_many_requests`). `Retry-After` is sent in any case.
+    /// The JSON body of 429 responses, such as an error of the resource's own protocol. Default: an
+    /// OAuth error (`too_many_requests`). `Retry-After` is sent in any case.
     pub exceeded_body: Option<Bytes>,
 }
 

@@ -14,7 +14,8 @@ use crate::identity::Identity;
 /// The age at which a decision must be made again before the request is used.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// A decision that a service can ask for, and its result. The guard polls the service, so that neither needs to wake the other.
+/// A decision that a service can ask for, and its result. The guard polls the service, so that
+/// neither needs to wake the other.
 #[derive(Debug)]
 pub(crate) struct NewDecision {
     /// The arrival of the request, by the monotonic clock. The first decision was made later.

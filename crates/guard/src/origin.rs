@@ -14,18 +14,21 @@ use url::Url;
 use self::authority::Authority;
 pub use self::error::{OriginPolicyError, OriginRejection};
 
-/// Which `Host` and `Origin` values are accepted, as a defence against DNS rebinding and cross-origin reads.
+/// Which `Host` and `Origin` values are accepted, as a defence against DNS rebinding and
+/// cross-origin reads.
 ///
-/// - If the server's URL is on loopback, loopback hosts and origins are accepted on any port, and those that
-///   [`allow_host`](Self::allow_host) and [`allow_origin`](Self::allow_origin) add.
-/// - Otherwise any host and any origin is accepted. A call of [`allow_host`](Self::allow_host) restricts hosts to the
-///   listed ones and the server's own. A call of [`allow_origin`](Self::allow_origin) or
-///   [`only_listed_origins`](Self::only_listed_origins) restricts origins to the listed ones.
+/// - If the server's URL is on loopback, loopback hosts and origins are accepted on any port, and
+///   those that [`allow_host`](Self::allow_host) and [`allow_origin`](Self::allow_origin) add.
+/// - Otherwise any host and any origin is accepted. A call of [`allow_host`](Self::allow_host)
+///   restricts hosts to the listed ones and the server's own. A call of
+///   [`allow_origin`](Self::allow_origin) or [`only_listed_origins`](Self::only_listed_origins)
+///   restricts origins to the listed ones.
 ///
-/// In every case there must be exactly one well-formed host (RFC 9112 section 3.2), and `Host` must agree with the
-/// authority of the request target if both are present (RFC 9113 section 8.3.1). A request without `Origin` is
-/// accepted: a page of another origin can neither add a token to such a request nor read its response. Any sandboxed
-/// page can send `Origin: null`, so it is accepted only if any origin is.
+/// In every case there must be exactly one well-formed host (RFC 9112 section 3.2), and `Host` must
+/// agree with the authority of the request target if both are present (RFC 9113 section 8.3.1). A
+/// request without `Origin` is accepted: a page of another origin can neither add a token to such a
+/// request nor read its response. Any sandboxed page can send `Origin: null`, so it is accepted
+/// only if any origin is.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderValue, Uri, Version, header};
@@ -93,9 +96,9 @@ impl OriginPolicy {
         })
     }
 
-    /// Accepts one more host: `name` (any port) or `name:port`. A `Host` without a port has the default port of the
-    /// base URL's scheme. If the server is not on loopback, the first call restricts hosts to the listed ones and the
-    /// server's own.
+    /// Accepts one more host: `name` (any port) or `name:port`. A `Host` without a port has the
+    /// default port of the base URL's scheme. If the server is not on loopback, the first call
+    /// restricts hosts to the listed ones and the server's own.
     ///
     /// # Errors
     /// Fails if the string is not a host.
@@ -109,8 +112,8 @@ impl OriginPolicy {
         Ok(self)
     }
 
-    /// Accepts one more origin, such as `https://app.example.com` or `http://10.0.0.7:8080`. If the server is not on
-    /// loopback, the first call restricts origins to the listed ones.
+    /// Accepts one more origin, such as `https://app.example.com` or `http://10.0.0.7:8080`. If the
+    /// server is not on loopback, the first call restricts origins to the listed ones.
     ///
     /// # Errors
     /// Fails if the string is not an origin (RFC 6454 section 6.1) or is `null`.
@@ -133,7 +136,8 @@ impl OriginPolicy {
     }
 
     /// Accepts only listed origins, and loopback origins if the server is on loopback.
-    /// [`allow_origin`](Self::allow_origin) implies it. Without a listed origin no page is accepted.
+    /// [`allow_origin`](Self::allow_origin) implies it. Without a listed origin no page is
+    /// accepted.
     #[must_use]
     pub fn only_listed_origins(mut self) -> Self {
         self.origins_listed = true;
@@ -143,8 +147,8 @@ impl OriginPolicy {
     /// Checks the version, target and headers of a request. Allocates nothing.
     ///
     /// # Errors
-    /// Fails if the host is missing, repeated, malformed, contradictory or not allowed, or if the origin is repeated or
-    /// not allowed.
+    /// Fails if the host is missing, repeated, malformed, contradictory or not allowed, or if the
+    /// origin is repeated or not allowed.
     pub fn check(
         &self,
         version: Version,
@@ -228,7 +232,8 @@ impl OriginRule {
     }
 }
 
-/// Returns the only host of a request: that of `Host` or of the request target, which must agree if there are both.
+/// Returns the only host of a request: that of `Host` or of the request target, which must agree if
+/// there are both.
 fn request_host<'r>(
     version: Version,
     uri: &'r Uri,
@@ -255,13 +260,15 @@ fn request_host<'r>(
             Err(OriginRejection::HostDisagrees)
         }
         (Some(host), _) => Ok(host),
-        // Only HTTP/1.1 requires the header in addition to a target with a host (RFC 9112 section 3.2).
+        // Only HTTP/1.1 requires the header in addition to a target with a host (RFC 9112 section
+        // 3.2).
         (None, Some(target)) if version != Version::HTTP_11 => Ok(target),
         _ => Err(OriginRejection::HostMissing),
     }
 }
 
-/// Returns the scheme and authority of an `Origin` value; `None` for `null` and for a value with a path.
+/// Returns the scheme and authority of an `Origin` value; `None` for `null` and for a value with a
+/// path.
 fn split_origin(origin: &str) -> Option<(&str, Authority<'_>)> {
     let (scheme, authority) = origin.split_once("://")?;
     let scheme_like = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

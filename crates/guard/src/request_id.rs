@@ -14,8 +14,8 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 
 /// The correlation id of one request: a version 4 UUID (RFC 9562 section 5.4) in lower case.
 ///
-/// The guard generates it for every request and ignores an id from the client. It is not a secret and must not
-/// authorize anything. Cloning is cheap.
+/// The guard generates it for every request and ignores an id from the client. It is not a secret
+/// and must not authorize anything. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
 
@@ -53,8 +53,8 @@ impl RequestId {
     }
 }
 
-/// Generates 128 bits with two SplitMix64 generators of this thread. The operating system seeds them once, because a
-/// system call per request would cost more than the rest of the guard.
+/// Generates 128 bits with two SplitMix64 generators of this thread. The operating system seeds
+/// them once, because a system call per request would cost more than the rest of the guard.
 fn random_bytes() -> [u8; 16] {
     thread_local! {
         static COUNTERS: Cell<[u64; 2]> = Cell::new([0, 1].map(|half: u64| RandomState::new().hash_one(half)));
@@ -70,7 +70,8 @@ fn random_bytes() -> [u8; 16] {
 /// The increment of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the output function of SplitMix64. It is a bijection, so the ids of a thread do not repeat.
+/// Returns the output function of SplitMix64. It is a bijection, so the ids of a thread do not
+/// repeat.
 fn mix(count: u64) -> u64 {
     let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -30,8 +30,8 @@ use crate::{
 ///
 /// All [`GuardLayer`](crate::GuardLayer)s that are created from it share it.
 ///
-/// [`Guard::builder`](crate::Guard::builder) creates one for most services. With [`new`](Self::new), every setting can
-/// be chosen, and several services can share the resource:
+/// [`Guard::builder`](crate::Guard::builder) creates one for most services. With
+/// [`new`](Self::new), every setting can be chosen, and several services can share the resource:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -71,16 +71,19 @@ pub struct ProtectedResource {
 impl ProtectedResource {
     /// Checks the settings and prepares the responses.
     ///
-    /// If authentication is off, a warning is logged, and required scopes, routes and claim rules have no effect.
+    /// If authentication is off, a warning is logged, and required scopes, routes and claim rules
+    /// have no effect.
     ///
     /// # Errors
     /// Fails if
     ///
     /// - the resource is plain `http` on a host other than loopback,
     /// - the metadata or the verifier belongs to another resource,
-    /// - the metadata lists no authorization server or announces something that the guard does not enforce,
+    /// - the metadata lists no authorization server or announces something that the guard does not
+    ///   enforce,
     /// - the scopes contain `offline_access` or `scopes_supported` contains an invalid name,
-    /// - the realm is not 1 to 256 printable ASCII characters, or a public path is not the path of a request.
+    /// - the realm is not 1 to 256 printable ASCII characters, or a public path is not the path of
+    ///   a request.
     pub fn new(settings: GuardSettings) -> Result<Arc<Self>, GuardSettingsError> {
         let named_scopes = settings.check()?;
         let metadata_url = metadata_url(&settings.resource);
@@ -128,8 +131,8 @@ impl ProtectedResource {
         &self.resource
     }
 
-    /// Marks the server as shutting down. Requests whose future is dropped from now on are reported as
-    /// `server.shutdown` with status 503, and not as `client.gone`.
+    /// Marks the server as shutting down. Requests whose future is dropped from now on are reported
+    /// as `server.shutdown` with status 503, and not as `client.gone`.
     pub fn mark_shutting_down(&self) {
         self.shutting_down.store(true, Ordering::Relaxed);
     }
@@ -139,8 +142,9 @@ impl ProtectedResource {
         self.shutting_down.load(Ordering::Relaxed)
     }
 
-    /// Marks these settings as replaced by others, which new requests get already. A request whose body is still arriving is
-    /// then not passed on by these settings: the inner service returns it as a [`SupersededRequest`](crate::SupersededRequest).
+    /// Marks these settings as replaced by others, which new requests get already. A request whose
+    /// body is still arriving is then not passed on by these settings: the inner service returns it
+    /// as a [`SupersededRequest`](crate::SupersededRequest).
     pub fn mark_superseded(&self) {
         self.superseded.store(true, Ordering::Relaxed);
     }
@@ -158,11 +162,11 @@ impl ProtectedResource {
         }
     }
 
-    /// Returns whether the claim rules, route rules and, if the guard enforces them, required scopes admit this
-    /// principal.
+    /// Returns whether the claim rules, route rules and, if the guard enforces them, required
+    /// scopes admit this principal.
     ///
-    /// Neither the token nor any limit is checked. Use it for a request that was admitted with other settings and is
-    /// still in progress.
+    /// Neither the token nor any limit is checked. Use it for a request that was admitted with
+    /// other settings and is still in progress.
     pub fn admits(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         self.rules.authorize(method, path, principal).is_ok()
     }
@@ -183,7 +187,8 @@ impl ProtectedResource {
         self.public_paths.iter().any(|public| public == path)
     }
 
-    /// Returns the path of the metadata document (RFC 9728 section 3.1), which every challenge refers to.
+    /// Returns the path of the metadata document (RFC 9728 section 3.1), which every challenge
+    /// refers to.
     pub fn metadata_path(&self) -> &str {
         self.document.path()
     }

@@ -100,8 +100,8 @@ impl Rejection {
         }
     }
 
-    /// Returns the response: a generic JSON body, a challenge for 401 and insufficient scope, and `Retry-After` if the
-    /// client can try again.
+    /// Returns the response: a generic JSON body, a challenge for 401 and insufficient scope, and
+    /// `Retry-After` if the client can try again.
     ///
     /// `exceeded_body` replaces the body of 429.
     pub(crate) fn response(
@@ -131,8 +131,8 @@ impl Rejection {
         response
     }
 
-    /// Returns the status and the body. Every cause of a 401 has the same body, so that the client does not learn why a
-    /// token is invalid.
+    /// Returns the status and the body. Every cause of a 401 has the same body, so that the client
+    /// does not learn why a token is invalid.
     fn status_and_body(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Origin(rejection) if rejection.status() == StatusCode::FORBIDDEN => (
@@ -173,8 +173,8 @@ impl Rejection {
         }
     }
 
-    /// Returns the challenge (RFC 6750 section 3). A denial by a claim rule has none, because other scopes would not
-    /// help.
+    /// Returns the challenge (RFC 6750 section 3). A denial by a claim rule has none, because other
+    /// scopes would not help.
     fn challenge(&self, challenges: &Challenges) -> Option<HeaderValue> {
         match self {
             Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme)

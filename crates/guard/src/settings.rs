@@ -21,21 +21,24 @@ use crate::{
 
 /// The settings of a [`ProtectedResource`](crate::ProtectedResource).
 ///
-/// [`new`](Self::new) sets the defaults; assign fields to change them. [`Guard::builder`](crate::Guard::builder) is a
-/// shorter way for most services, and [`GuardBuilder::configure`](crate::GuardBuilder::configure) changes any field.
+/// [`new`](Self::new) sets the defaults; assign fields to change them.
+/// [`Guard::builder`](crate::Guard::builder) is a shorter way for most services, and
+/// [`GuardBuilder::configure`](crate::GuardBuilder::configure) changes any field.
 /// [`ProtectedResource::new`](crate::ProtectedResource::new) checks the settings.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GuardSettings {
     /// The URL that clients know the resource by. It is never taken from a request.
     pub resource: ResourceUri,
-    /// The `realm` of every challenge: a name for the protected API within its origin (RFC 9110 section 11.5). Default: the
-    /// resource's host, because the guard does not know the API. `portcullis serve` sets `mcp`.
+    /// The `realm` of every challenge: a name for the protected API within its origin (RFC 9110
+    /// section 11.5). Default: the resource's host, because the guard does not know the API.
+    /// `portcullis serve` sets `mcp`.
     pub realm: String,
-    /// The metadata document (RFC 9728). Its `bearer_methods_supported` is always served as `["header"]`.
+    /// The metadata document (RFC 9728). Its `bearer_methods_supported` is always served as
+    /// `["header"]`.
     pub metadata: ProtectedResourceMetadata,
-    /// Whether the document is also served at `/.well-known/oauth-protected-resource`. Default: yes. At most one of the
-    /// resources on a host should do so.
+    /// Whether the document is also served at `/.well-known/oauth-protected-resource`. Default:
+    /// yes. At most one of the resources on a host should do so.
     pub root_metadata: bool,
     /// Whether a token is required. Default: yes.
     pub authentication: Authentication,
@@ -51,15 +54,15 @@ pub struct GuardSettings {
     pub routes: Vec<RouteRule>,
     /// Paths that need no token, such as `/healthz`. Default: none.
     ///
-    /// The path of a request is compared with each entry byte for byte: entries are not patterns, and letter case, a
-    /// trailing slash and percent-encoding are significant. All methods are open. Scopes, routes and claim rules do not
-    /// apply to a public path. Its requests have their `Authorization` removed, and their [`Caller`](crate::Caller) has no
-    /// principal.
+    /// The path of a request is compared with each entry byte for byte: entries are not patterns,
+    /// and letter case, a trailing slash and percent-encoding are significant. All methods are
+    /// open. Scopes, routes and claim rules do not apply to a public path. Its requests have their
+    /// `Authorization` removed, and their [`Caller`](crate::Caller) has no principal.
     pub public_paths: Vec<String>,
     /// The limits on requests. Default: none.
     pub limits: GuardLimits,
-    /// The proxies whose forwarding header is trusted. Default: none, so the client's address is that of the
-    /// [`Peer`](crate::Peer).
+    /// The proxies whose forwarding header is trusted. Default: none, so the client's address is
+    /// that of the [`Peer`](crate::Peer).
     pub trusted_proxies: TrustedProxies,
     /// Which `Host` and `Origin` values are accepted. Default: the policy for the resource's URL.
     pub origins: OriginPolicy,
@@ -110,10 +113,12 @@ impl GuardSettings {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Authentication {
-    /// Every request needs a token that this verifier accepts, except for preflights, metadata requests and public paths.
+    /// Every request needs a token that this verifier accepts, except for preflights, metadata
+    /// requests and public paths.
     Required(Arc<Verifier>),
-    /// No request needs a token: tokens, scopes and claims are not checked, and no metadata is served. Host, origin and the
-    /// rate per address still are, a token in the query is rejected, and `Authorization` and `DPoP` are removed. Use it in
-    /// development, or behind another service that authenticates.
+    /// No request needs a token: tokens, scopes and claims are not checked, and no metadata is
+    /// served. Host, origin and the rate per address still are, a token in the query is rejected,
+    /// and `Authorization` and `DPoP` are removed. Use it in development, or behind another service
+    /// that authenticates.
     Off,
 }

@@ -7,12 +7,13 @@ use http::{HeaderMap, HeaderValue};
 use crate::request_id::RequestId;
 pub use traceparent::TraceParent;
 
-/// Which requests are traced. The guard only chooses identifiers: the [`DecisionSink`](crate::DecisionSink) sends spans.
+/// Which requests are traced. The guard only chooses identifiers: the
+/// [`DecisionSink`](crate::DecisionSink) sends spans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TraceSettings {
-    /// The part of the requests that is sampled, from 0 (none) to 1 (all). A smaller value or NaN counts as 0, a greater one
-    /// as 1.
+    /// The part of the requests that is sampled, from 0 (none) to 1 (all). A smaller value or NaN
+    /// counts as 0, a greater one as 1.
     pub ratio: f64,
     /// What a client's `traceparent` is used for. Default: nothing.
     pub parent: ClientTrace,
@@ -25,10 +26,11 @@ pub enum ClientTrace {
     /// Nothing: every request begins a trace.
     #[default]
     Restart,
-    /// The request continues the client's trace. Its sampled flag is ignored, so that clients cannot cause load.
+    /// The request continues the client's trace. Its sampled flag is ignored, so that clients
+    /// cannot cause load.
     Join,
-    /// The request continues the client's trace, and is sampled if the client's span is. Use it only if all clients are
-    /// trusted.
+    /// The request continues the client's trace, and is sampled if the client's span is. Use it
+    /// only if all clients are trusted.
     Trust,
 }
 
@@ -41,7 +43,8 @@ impl TraceSettings {
         }
     }
 
-    /// Begins or continues a trace. The identifiers are derived from the request id, which is random.
+    /// Begins or continues a trace. The identifiers are derived from the request id, which is
+    /// random.
     pub(crate) fn context(&self, request_id: &RequestId, headers: &HeaderMap) -> TraceContext {
         let id = request_id.bytes();
         let client = match self.parent {
@@ -71,8 +74,9 @@ impl TraceSettings {
 /// The bits of a request id that decide on sampling: 56, as in W3C Trace Context Level 2.
 const RANDOM_BITS: u64 = (1 << 56) - 1;
 
-/// The identifiers of a request's spans, and whether they are recorded. [`Caller::trace`](crate::Caller::trace) and
-/// [`Decision::trace`](crate::Decision::trace) return it.
+/// The identifiers of a request's spans, and whether they are recorded.
+/// [`Caller::trace`](crate::Caller::trace) and [`Decision::trace`](crate::Decision::trace) return
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: [u8; 16],
@@ -98,7 +102,8 @@ impl TraceContext {
         self.span_id
     }
 
-    /// Returns the identifier of the span of the upstream's response, which is the parent of the upstream's spans.
+    /// Returns the identifier of the span of the upstream's response, which is the parent of the
+    /// upstream's spans.
     pub fn upstream_span_id(&self) -> [u8; 8] {
         self.child_id(ChildSpan::Upstream)
     }
@@ -125,14 +130,15 @@ impl TraceContext {
         .to_header_value()
     }
 
-    /// Returns the identifier of a span in the request's span. All of them differ, and none is zero, because the first
-    /// bits of the request's own are those of a version 4 UUID.
+    /// Returns the identifier of a span in the request's span. All of them differ, and none is
+    /// zero, because the first bits of the request's own are those of a version 4 UUID.
     fn child_id(&self, span: ChildSpan) -> [u8; 8] {
         (u64::from_be_bytes(self.span_id) ^ span as u64).to_be_bytes()
     }
 }
 
-/// The spans in a request's span. Each value is the difference of their identifiers, so it is not zero.
+/// The spans in a request's span. Each value is the difference of their identifiers, so it is not
+/// zero.
 #[derive(Clone, Copy)]
 enum ChildSpan {
     Upstream = 1,
@@ -157,8 +163,8 @@ mod tests {
         (request_id, context)
     }
 
-    /// J7, L2: a client's trace is continued only as configured, and its sampled flag counts only if clients are
-    /// trusted.
+    /// J7, L2: a client's trace is continued only as configured, and its sampled flag counts only
+    /// if clients are trusted.
     #[test]
     fn the_trace_of_a_client() {
         for (parent, joins, samples) in [

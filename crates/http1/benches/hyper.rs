@@ -1,8 +1,10 @@
-//! The CPU time of a request over this crate's connection and over hyper's: `cargo bench -p portcullis-http1`. Linux only.
+//! The CPU time of a request over this crate's connection and over hyper's:
+//! `cargo bench -p portcullis-http1`. Linux only.
 //!
-//! All variants send the same request over loopback and read the same response, on one thread, with a number of
-//! connections in parallel. A server on another thread answers. The figures are the CPU time of the client thread. In each
-//! round every variant has its turn, and differences are taken within a round.
+//! All variants send the same request over loopback and read the same response, on one thread, with
+//! a number of connections in parallel. A server on another thread answers. The figures are the CPU
+//! time of the client thread. In each round every variant has its turn, and differences are taken
+//! within a round.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::{
@@ -93,7 +95,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Answers each request on each connection. All requests have the same length, which the first one shows.
+/// Answers each request on each connection. All requests have the same length, which the first one
+/// shows.
 fn serve(listener: std::net::TcpListener) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -24,10 +24,11 @@ const MIN_READ: usize = 1024;
 
 /// One HTTP/1.1 connection to a server, over any stream: TCP, TLS, a Unix socket.
 ///
-/// The task that uses the connection also drives it: there is no background task. One request is in progress at a time.
-/// [`send`](Self::send) takes the connection and returns it with the head of the response. Then read the body with
-/// [`next_data`](Self::next_data) up to its end. The connection can be used again if [`is_reusable`](Self::is_reusable)
-/// is true. Dropping it closes it.
+/// The task that uses the connection also drives it: there is no background task. One request is in
+/// progress at a time. [`send`](Self::send) takes the connection and returns it with the head of
+/// the response. Then read the body with [`next_data`](Self::next_data) up to its end. The
+/// connection can be used again if [`is_reusable`](Self::is_reusable) is true. Dropping it closes
+/// it.
 ///
 /// It sets no time limits and does not limit the size of a body. Wrap its futures in timeouts.
 pub struct Connection<S>(Box<State<S>>);
@@ -61,14 +62,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Sends a request and waits for the head of its response.
     ///
-    /// Interim responses (1xx, except 101) are discarded. The headers are as received, including those of the connection
-    /// (`Connection`, `Transfer-Encoding`), with one exception: `Content-Length` is one number without leading zeros,
-    /// and removed if it is not the length of the body. The version of the returned [`Response`] is always HTTP/1.1.
+    /// Interim responses (1xx, except 101) are discarded. The headers are as received, including
+    /// those of the connection (`Connection`, `Transfer-Encoding`), with one exception:
+    /// `Content-Length` is one number without leading zeros, and removed if it is not the length of
+    /// the body. The version of the returned [`Response`] is always HTTP/1.1.
     ///
     /// # Errors
-    /// Fails if the connection fails or [cannot be used again](Self::is_reusable), or the response is not valid.
-    /// [`SendError::unsent`] contains the request if none of it was written, for example because the server had closed the
-    /// idle connection.
+    /// Fails if the connection fails or [cannot be used again](Self::is_reusable), or the response
+    /// is not valid. [`SendError::unsent`] contains the request if none of it was written, for
+    /// example because the server had closed the idle connection.
     pub fn send(mut self, request: Request) -> SendFuture<S> {
         let response = ResponseReader::new(request.is_head());
         self.0.request = Some(request);
@@ -81,7 +83,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits for the next data of the response body. Returns `None` at its end.
     ///
     /// # Errors
-    /// Fails if the connection fails, or the body is invalid or incomplete. The connection cannot be used again then.
+    /// Fails if the connection fails, or the body is invalid or incomplete. The connection cannot
+    /// be used again then.
     pub async fn next_data(&mut self) -> Option<Result<Bytes, ConnectionError>> {
         std::future::poll_fn(|cx| self.poll_data(cx)).await
     }
@@ -94,8 +97,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.0.poll_data(cx)
     }
 
-    /// Takes the rest of the response body if its length is known and all of it was received already. Returns `None` for any other
-    /// body, which remains to be read.
+    /// Takes the rest of the response body if its length is known and all of it was received
+    /// already. Returns `None` for any other body, which remains to be read.
     pub fn take_complete_body(&mut self) -> Option<Bytes> {
         let State {
             body, read_buffer, ..
@@ -114,10 +117,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.0.body.remaining()
     }
 
-    /// Returns whether another request can be sent: the last response was read to its end, the server keeps the connection open,
-    /// and no further bytes were received.
+    /// Returns whether another request can be sent: the last response was read to its end, the
+    /// server keeps the connection open, and no further bytes were received.
     ///
-    /// This checks the state only and does not read. The server may have closed the connection since.
+    /// This checks the state only and does not read. The server may have closed the connection
+    /// since.
     pub fn is_reusable(&self) -> bool {
         self.0.request.is_none() && self.0.is_at_end_of_response()
     }
@@ -143,8 +147,8 @@ impl<S> fmt::Debug for Connection<S> {
     }
 }
 
-/// A request in progress, from [`Connection::send`]. It completes with the head of the response and the connection, which then has the
-/// body. Dropping it closes the connection.
+/// A request in progress, from [`Connection::send`]. It completes with the head of the response and
+/// the connection, which then has the body. Dropping it closes the connection.
 pub struct SendFuture<S> {
     /// `None` after completion.
     connection: Option<Connection<S>>,
@@ -188,8 +192,8 @@ impl<S> fmt::Debug for SendFuture<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
-    /// Writes the request and reads the head of its response, at the same time: a server can respond before it has read the
-    /// whole request.
+    /// Writes the request and reads the head of its response, at the same time: a server can
+    /// respond before it has read the whole request.
     fn poll_head(
         &mut self,
         response: &mut ResponseReader,
@@ -238,7 +242,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
 
     /// Reads the next data of the body, and continues to write the request.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ConnectionError>>> {
-        // A server can respond before it has read the whole request. An error here does not affect the response.
+        // A server can respond before it has read the whole request. An error here does not affect
+        // the response.
         let _ = self.poll_request(cx);
         loop {
             if let Some(data) = self.body.read(&mut self.read_buffer).transpose() {
@@ -258,8 +263,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         }
     }
 
-    /// Detects a closed connection, and bytes that belong to an earlier response or to none, before the first byte of a
-    /// request is written, so that these bytes are not taken for its response.
+    /// Detects a closed connection, and bytes that belong to an earlier response or to none, before
+    /// the first byte of a request is written, so that these bytes are not taken for its response.
     fn check_before_sending(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionError> {
         if self.request.as_ref().is_none_or(Request::is_started) {
             return Ok(());
@@ -275,12 +280,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         }
     }
 
-    /// Returns whether the next bytes that the server sends on this open connection begin a response.
+    /// Returns whether the next bytes that the server sends on this open connection begin a
+    /// response.
     fn is_at_end_of_response(&self) -> bool {
         self.keep_alive && self.body.is_complete() && self.read_buffer.is_empty()
     }
 
-    /// Writes the rest of the request. After an error, `request` is `None` unless nothing of it was written.
+    /// Writes the rest of the request. After an error, `request` is `None` unless nothing of it was
+    /// written.
     fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(request) = &mut self.request else {
             return Poll::Ready(Ok(()));
@@ -293,7 +300,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         Poll::Ready(written)
     }
 
-    /// Frees the buffer if it is empty: the rest of the body may take long, as with a stream of events.
+    /// Frees the buffer if it is empty: the rest of the body may take long, as with a stream of
+    /// events.
     fn free_empty_buffer(&mut self) {
         if self.read_buffer.is_empty() {
             self.read_buffer = BytesMut::new();
@@ -328,7 +336,8 @@ mod tests {
         RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new())
     }
 
-    /// Sends a request to a server that responds with this text. Returns the body, and whether the connection can be reused.
+    /// Sends a request to a server that responds with this text. Returns the body, and whether the
+    /// connection can be reused.
     async fn exchange(response: &[u8]) -> Result<(Vec<u8>, bool), ConnectionError> {
         let (client, mut server) = duplex(4096);
         let sending = tokio::spawn(Connection::new(client).send(get()));
@@ -343,7 +352,8 @@ mod tests {
         Ok((body, connection.is_reusable()))
     }
 
-    /// L1: a connection is reused only after a complete response that keeps it open, and without further bytes.
+    /// L1: a connection is reused only after a complete response that keeps it open, and without
+    /// further bytes.
     #[tokio::test]
     async fn only_unambiguous_connections_are_reused() {
         for (response, is_reusable) in [
@@ -398,7 +408,8 @@ mod tests {
         }
     }
 
-    /// L1: a request of which nothing was written is returned, so that it can be sent over another connection.
+    /// L1: a request of which nothing was written is returned, so that it can be sent over another
+    /// connection.
     #[tokio::test]
     async fn an_unsent_request_is_returned() {
         let (client, server) = duplex(4096);
@@ -430,7 +441,8 @@ mod tests {
         );
     }
 
-    /// L1: a connection that cannot be reused sends no other request: its remaining bytes would look like the response.
+    /// L1: a connection that cannot be reused sends no other request: its remaining bytes would
+    /// look like the response.
     #[tokio::test]
     async fn a_connection_that_cannot_be_reused_sends_nothing() {
         for response in [

@@ -12,8 +12,8 @@ pub struct SendError {
     /// The reason why the connection is unusable.
     #[source]
     pub error: ConnectionError,
-    /// The request, if none of its bytes were written. It can be sent over another connection, even if its method is not
-    /// idempotent.
+    /// The request, if none of its bytes were written. It can be sent over another connection, even
+    /// if its method is not idempotent.
     pub unsent: Option<Request>,
 }
 
@@ -43,7 +43,8 @@ pub enum ConnectionError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The head is not that of an HTTP/1 response (RFC 9112 section 4), or has more than 128 headers.
+    /// The head is not that of an HTTP/1 response (RFC 9112 section 4), or has more than 128
+    /// headers.
     #[error("the head of the response is not valid HTTP/1.1")]
     Head,
     /// The head is longer than 64 KiB.
@@ -58,7 +59,8 @@ pub enum ProtocolError {
     /// `Transfer-Encoding` is not exactly `chunked` (RFC 9112 section 6.1).
     #[error("Transfer-Encoding is not exactly \"chunked\"")]
     TransferEncoding,
-    /// The chunked body violates RFC 9112 section 7.1, or a chunk-size line or the trailer section is too long.
+    /// The chunked body violates RFC 9112 section 7.1, or a chunk-size line or the trailer section
+    /// is too long.
     #[error("the chunked body is not valid")]
     Chunk,
     /// The connection was closed before the end of the body.

@@ -11,19 +11,20 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header::InvalidHeaderValue, uri::PathAndQuery};
 use tokio::io::AsyncWrite;
 
-/// A body up to this length is copied behind the head and written with it: one system call instead of two slices.
+/// A body up to this length is copied behind the head and written with it: one system call instead
+/// of two slices.
 const MAX_COPIED_BODY: usize = 4096;
 /// The capacity for a head. A longer one is moved to a larger buffer.
 const INITIAL_HEAD_CAPACITY: usize = 1024;
 
 /// Builds a [`Request`] header by header (RFC 9112 section 3).
 ///
-/// It writes what it is given: the caller adds `Host` (RFC 9112 section 3.2) and must not add `Content-Length` or
-/// `Transfer-Encoding`.
+/// It writes what it is given: the caller adds `Host` (RFC 9112 section 3.2) and must not add
+/// `Content-Length` or `Transfer-Encoding`.
 pub struct RequestBuilder {
     head: Vec<u8>,
-    /// Whether an empty body is announced with `Content-Length: 0`, as servers expect for this method
-    /// (RFC 9110 section 8.6).
+    /// Whether an empty body is announced with `Content-Length: 0`, as servers expect for this
+    /// method (RFC 9110 section 8.6).
     announces_empty_body: bool,
     is_head: bool,
 }
@@ -50,7 +51,8 @@ impl RequestBuilder {
         self
     }
 
-    /// Adds a header with this text as its value. Printable ASCII is written without an intermediate [`HeaderValue`].
+    /// Adds a header with this text as its value. Printable ASCII is written without an
+    /// intermediate [`HeaderValue`].
     ///
     /// # Errors
     /// Fails if the text has a character that [`HeaderValue::from_str`] rejects.
@@ -130,8 +132,8 @@ impl fmt::Debug for EncodedHeaders {
     }
 }
 
-/// Appends a header. Neither the name nor the value contains CR or LF: the name by its type, the value because it is that
-/// of a [`HeaderValue`] or was checked.
+/// Appends a header. Neither the name nor the value contains CR or LF: the name by its type, the
+/// value because it is that of a [`HeaderValue`] or was checked.
 fn encode_header(head: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     head.extend_from_slice(name.as_str().as_bytes());
     head.extend_from_slice(b": ");
@@ -217,8 +219,8 @@ mod tests {
         RequestBuilder::new(&method, &PathAndQuery::from_static("/mcp?a")).body(body.clone())
     }
 
-    /// L1: a body is announced by its length, and the empty body of a POST, too. Other requests without a body have no
-    /// `Content-Length`.
+    /// L1: a body is announced by its length, and the empty body of a POST, too. Other requests
+    /// without a body have no `Content-Length`.
     #[test]
     fn content_length() {
         let length = |method, body: &'static str| {
@@ -255,7 +257,8 @@ mod tests {
         );
     }
 
-    /// Accepts at most `width` bytes per write, from any number of slices, and is pending every other time.
+    /// Accepts at most `width` bytes per write, from any number of slices, and is pending every
+    /// other time.
     struct SlowStream {
         width: usize,
         is_ready: bool,

@@ -25,7 +25,8 @@ pub(crate) struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// Returns a reader of the response to one request. `is_response_to_head` is whether the method is HEAD.
+    /// Returns a reader of the response to one request. `is_response_to_head` is whether the method
+    /// is HEAD.
     pub(crate) fn new(is_response_to_head: bool) -> Self {
         Self {
             head: HeadReader::default(),
@@ -35,7 +36,8 @@ impl ResponseReader {
         }
     }
 
-    /// Takes the head of the final response (RFC 9110 section 15) from `buffer`. Returns `None` if it is incomplete.
+    /// Takes the head of the final response (RFC 9110 section 15) from `buffer`. Returns `None` if
+    /// it is incomplete.
     pub(crate) fn read(
         &mut self,
         buffer: &mut BytesMut,
@@ -63,8 +65,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads a response that is received in pieces of `piece` bytes. Returns its status, its body, and whether the body
-    /// is complete.
+    /// Reads a response that is received in pieces of `piece` bytes. Returns its status, its body,
+    /// and whether the body is complete.
     fn read(text: &[u8], piece: usize) -> Result<Option<(u16, Vec<u8>, bool)>, ProtocolError> {
         let mut reader = ResponseReader::new(false);
         let mut buffer = BytesMut::new();

@@ -67,7 +67,8 @@ impl Algorithm {
 #[non_exhaustive]
 pub struct UnsupportedAlgorithm;
 
-/// Parses a registered name. Names are case-sensitive. `Ed25519` (RFC 9864) is an alias of [`Algorithm::EdDsa`].
+/// Parses a registered name. Names are case-sensitive. `Ed25519` (RFC 9864) is an alias of
+/// [`Algorithm::EdDsa`].
 impl FromStr for Algorithm {
     type Err = UnsupportedAlgorithm;
 

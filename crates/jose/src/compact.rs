@@ -16,9 +16,10 @@ const STACK_HEADER_SIZE: usize = 1024;
 
 /// A token in JWS compact serialization (RFC 7515 section 7.1) whose signature is not verified yet.
 ///
-/// A value has exactly three segments and a valid [`Header`]. Header and payload are unpadded base64url, without
-/// whitespace and with zero unused bits; [`KeySet::verify`](crate::KeySet::verify) decodes the signature and verifies it.
-/// Before that, the token proves nothing about its issuer.
+/// A value has exactly three segments and a valid [`Header`]. Header and payload are unpadded
+/// base64url, without whitespace and with zero unused bits;
+/// [`KeySet::verify`](crate::KeySet::verify) decodes the signature and verifies it. Before that,
+/// the token proves nothing about its issuer.
 pub struct CompactJws<'a> {
     header: Header,
     payload: Vec<u8>,
@@ -30,8 +31,8 @@ impl<'a> CompactJws<'a> {
     /// Parses a token of at most `max_len` bytes.
     ///
     /// # Errors
-    /// Fails with [`JoseError::TooLarge`] if the token is longer than `max_len`, before it is parsed. Fails with another
-    /// error if it is not a signed token with an acceptable header.
+    /// Fails with [`JoseError::TooLarge`] if the token is longer than `max_len`, before it is
+    /// parsed. Fails with another error if it is not a signed token with an acceptable header.
     pub fn parse(token: &'a str, max_len: usize) -> Result<Self, JoseError> {
         if token.len() > max_len {
             return Err(JoseError::TooLarge { limit: max_len });
@@ -68,7 +69,8 @@ impl<'a> CompactJws<'a> {
         &self.header
     }
 
-    /// Returns the decoded payload, which anyone may have written. Use it only to choose the keys that verify the token.
+    /// Returns the decoded payload, which anyone may have written. Use it only to choose the keys
+    /// that verify the token.
     pub fn unverified_payload(&self) -> &[u8] {
         &self.payload
     }
@@ -84,7 +86,8 @@ impl<'a> CompactJws<'a> {
     }
 }
 
-/// Decodes and parses a header, without an allocation for the decoded bytes of a header of the common size.
+/// Decodes and parses a header, without an allocation for the decoded bytes of a header of the
+/// common size.
 fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
     let length = encoding::decoded_len(segment.len()).ok_or(JoseError::Malformed)?;
     if length <= STACK_HEADER_SIZE {
@@ -95,7 +98,8 @@ fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
     }
 }
 
-/// Signs a token and returns its compact serialization. Neither the header nor the payload is checked.
+/// Signs a token and returns its compact serialization. Neither the header nor the payload is
+/// checked.
 ///
 /// # Errors
 /// Fails if OpenSSL cannot sign.

@@ -75,13 +75,14 @@ impl DpopKey {
         &self.pkcs8
     }
 
-    /// Returns the SHA-256 thumbprint of the public key in base64url (RFC 7638). This is the `jkt` of a bound token.
+    /// Returns the SHA-256 thumbprint of the public key in base64url (RFC 7638). This is the `jkt`
+    /// of a bound token.
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// Signs a proof (RFC 9449 section 4.2). Create one for each request; the caller chooses a unique
-    /// [`id`](DpopProof::id).
+    /// Signs a proof (RFC 9449 section 4.2). Create one for each request; the caller chooses a
+    /// unique [`id`](DpopProof::id).
     ///
     /// # Errors
     /// Fails if OpenSSL cannot sign.

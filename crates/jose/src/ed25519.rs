@@ -1,4 +1,5 @@
-//! Which Ed25519 public keys are accepted: not those for which anyone can sign (RFC 8032 section 5.1.3).
+//! Which Ed25519 public keys are accepted: not those for which anyone can sign (RFC 8032 section
+//! 5.1.3).
 
 /// The prime of the field, 2^255 - 19, in little-endian order.
 const PRIME: [u8; 32] = {
@@ -7,8 +8,8 @@ const PRIME: [u8; 32] = {
     prime
 };
 
-/// The y coordinates of the eight points of order 1, 2, 4 and 8. Anyone can sign for a key that is one of these points.
-/// Two points that differ only in the sign of x share a y coordinate.
+/// The y coordinates of the eight points of order 1, 2, 4 and 8. Anyone can sign for a key that is
+/// one of these points. Two points that differ only in the sign of x share a y coordinate.
 const SMALL_ORDER: [[u8; 32]; 5] = [
     [0; 32],
     {
@@ -35,7 +36,8 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
 
 /// Returns whether the encoding is canonical and its point does not have a small order.
 ///
-/// Does not check that the key is a point of the curve: no signature verifies with a key that is not.
+/// Does not check that the key is a point of the curve: no signature verifies with a key that is
+/// not.
 pub(crate) fn is_acceptable(key: &[u8; 32]) -> bool {
     let mut y = *key;
     y[31] &= 0x7f;
@@ -46,7 +48,8 @@ pub(crate) fn is_acceptable(key: &[u8; 32]) -> bool {
 mod tests {
     use super::*;
 
-    /// C2: the points of small order are rejected with either sign of x, and so are encodings of y that are not canonical.
+    /// C2: the points of small order are rejected with either sign of x, and so are encodings of y
+    /// that are not canonical.
     #[test]
     fn unacceptable_keys() {
         let sign = |mut key: [u8; 32]| {

@@ -6,7 +6,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use base64_simd::AsOut as _;
 use sha2::{Digest as _, Sha256};
 
-/// Decodes unpadded base64url. Returns `None` for padding, whitespace, other characters and non-zero unused bits.
+/// Decodes unpadded base64url. Returns `None` for padding, whitespace, other characters and
+/// non-zero unused bits.
 pub(crate) fn decode(text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     base64_simd::URL_SAFE_NO_PAD.decode_to_vec(text).ok()
 }
@@ -21,7 +22,8 @@ pub(crate) fn decode_into<'b>(text: &[u8], buffer: &'b mut [u8]) -> Option<&'b [
     )
 }
 
-/// Returns the decoded length of `length` base64url characters, or `None` if there is no such encoding.
+/// Returns the decoded length of `length` base64url characters, or `None` if there is no such
+/// encoding.
 pub(crate) const fn decoded_len(length: usize) -> Option<usize> {
     match length % 4 {
         0 => Some(length / 4 * 3),
@@ -36,7 +38,8 @@ pub(crate) fn encode_to(bytes: impl AsRef<[u8]>, output: &mut String) {
     URL_SAFE_NO_PAD.encode_string(bytes, output);
 }
 
-/// Returns the SHA-256 hash of a string in base64url: the form of thumbprints (RFC 7638) and `ath` (RFC 9449).
+/// Returns the SHA-256 hash of a string in base64url: the form of thumbprints (RFC 7638) and `ath`
+/// (RFC 9449).
 pub(crate) fn sha256_base64url(input: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(input))
 }

@@ -1,4 +1,5 @@
-//! [`JoseError`], [`KeyError`] and [`SigningError`]: why a token or a key is rejected, or cannot be created.
+//! [`JoseError`], [`KeyError`] and [`SigningError`]: why a token or a key is rejected, or cannot be
+//! created.
 
 use portcullis_reason_codes::ReasonCodes;
 
@@ -18,8 +19,8 @@ pub enum JoseError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The token does not have three segments, its header or payload is not canonical, unpadded base64url, or its signature
-    /// is empty (RFC 7515 section 7.1).
+    /// The token does not have three segments, its header or payload is not canonical, unpadded
+    /// base64url, or its signature is empty (RFC 7515 section 7.1).
     #[error("the token is not a compact JSON Web Signature")]
     #[code = "token.malformed"]
     Malformed,
@@ -27,7 +28,8 @@ pub enum JoseError {
     #[error("the token is encrypted")]
     #[code = "token.encrypted"]
     Encrypted,
-    /// The header is not a JSON object of at most 64 members, has no `alg`, or `alg`, `kid` or `typ` is not a string.
+    /// The header is not a JSON object of at most 64 members, has no `alg`, or `alg`, `kid` or
+    /// `typ` is not a string.
     #[error("the token's header is malformed")]
     #[code = "token.header_malformed"]
     MalformedHeader,
@@ -35,7 +37,8 @@ pub enum JoseError {
     #[error("the token's header has a duplicate member")]
     #[code = "token.header_duplicate"]
     DuplicateMember,
-    /// The header requires an extension with `crit` or `b64` (RFC 7515 section 4.1.11, RFC 7797). None is supported.
+    /// The header requires an extension with `crit` or `b64` (RFC 7515 section 4.1.11, RFC 7797).
+    /// None is supported.
     #[error("the token's header requires an extension")]
     #[code = "token.header_extension"]
     UnsupportedExtension,
@@ -47,7 +50,8 @@ pub enum JoseError {
     #[error("the signature algorithm {0} is not allowed here")]
     #[code = "token.algorithm_not_allowed"]
     AlgorithmNotAllowed(Algorithm),
-    /// No published key has this `kid` and `alg`. The issuer may have rotated its keys, so a caller may fetch them again.
+    /// No published key has this `kid` and `alg`. The issuer may have rotated its keys, so a caller
+    /// may fetch them again.
     #[error("no key is published for the token's key identifier and algorithm")]
     #[code = "token.key_unknown"]
     UnknownKey,
@@ -55,7 +59,8 @@ pub enum JoseError {
     #[error("more than one published key matches the token")]
     #[code = "token.key_ambiguous"]
     AmbiguousKey,
-    /// The signature was not made with the matching key, or is not canonical base64url of the key's signature length.
+    /// The signature was not made with the matching key, or is not canonical base64url of the key's
+    /// signature length.
     #[error("the signature does not verify")]
     #[code = "token.signature"]
     Signature,
@@ -110,14 +115,15 @@ pub enum KeyError {
     #[error("the RSA exponent is not an odd number from 65537 to 2^32")]
     #[code = "key.exponent"]
     Exponent,
-    /// The coordinates have the wrong length, are not a point on the curve, or are an Ed25519 point of small order or in
-    /// a non-canonical encoding.
+    /// The coordinates have the wrong length, are not a point on the curve, or are an Ed25519 point
+    /// of small order or in a non-canonical encoding.
     #[error("the key is not a valid point on its curve")]
     #[code = "key.point"]
     Point,
 }
 
-/// Why a key or a signature could not be created. No variant contains a part of the key or the message.
+/// Why a key or a signature could not be created. No variant contains a part of the key or the
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
 pub enum SigningError {

@@ -11,10 +11,12 @@ use crate::{
     provider::{generate_pair, signer, verifier},
 };
 
-/// Loads the algorithms at the first call, while other threads wait. Must be called before keys are generated or imported.
+/// Loads the algorithms at the first call, while other threads wait. Must be called before keys are
+/// generated or imported.
 ///
-/// OpenSSL 3.0 loads an algorithm at its first use, and fails for some threads if several do that at the same time
-/// (openssl/openssl#13682): a valid key of an issuer was rejected at one of a hundred starts.
+/// OpenSSL 3.0 loads an algorithm at its first use, and fails for some threads if several do that
+/// at the same time (openssl/openssl#13682): a valid key of an issuer was rejected at one of a
+/// hundred starts.
 pub(crate) fn load_algorithms() {
     static LOADED: Once = Once::new();
     LOADED.call_once(|| {

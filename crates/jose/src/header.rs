@@ -14,8 +14,9 @@ const MAX_MEMBERS: usize = 64;
 
 /// The protected header of a token (RFC 7515 section 4).
 ///
-/// A header has a supported `alg` and no duplicate member, `crit`, `b64` or `enc`. All other members are ignored, including
-/// `jku`, `x5u`, `jwk` and `x5c`, because keys never come from a token. The value of `typ` is not checked.
+/// A header has a supported `alg` and no duplicate member, `crit`, `b64` or `enc`. All other
+/// members are ignored, including `jku`, `x5u`, `jwk` and `x5c`, because keys never come from a
+/// token. The value of `typ` is not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     alg: Algorithm,
@@ -27,8 +28,8 @@ impl Header {
     /// Parses a decoded header.
     ///
     /// # Errors
-    /// Fails if it is not a JSON object of at most 64 members, has a duplicate member, or is not of a token that this crate
-    /// can verify.
+    /// Fails if it is not a JSON object of at most 64 members, has a duplicate member, or is not of
+    /// a token that this crate can verify.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, JoseError> {
         let json = str::from_utf8(json).map_err(|_| JoseError::MalformedHeader)?;
         let mut deserializer = serde_json::Deserializer::from_str(json);

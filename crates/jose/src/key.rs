@@ -25,11 +25,12 @@ pub(crate) struct VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// Imports a key once for each allowed algorithm that it can be used with. Only an RSA key without `alg` can be used with
-    /// more than one.
+    /// Imports a key once for each allowed algorithm that it can be used with. Only an RSA key
+    /// without `alg` can be used with more than one.
     ///
     /// # Errors
-    /// Fails if the key is not for signatures, is malformed or weak, or cannot be used with any allowed algorithm.
+    /// Fails if the key is not for signatures, is malformed or weak, or cannot be used with any
+    /// allowed algorithm.
     pub(crate) fn import(jwk: &Jwk, allowed: AlgorithmSet) -> Result<Vec<Self>, KeyError> {
         if !allows_verification(jwk) {
             return Err(KeyError::NotForSignatures);
@@ -76,7 +77,8 @@ impl VerifyingKey {
     }
 }
 
-/// Returns whether `use` and `key_ops` allow the verification of signatures (RFC 7517 sections 4.2 and 4.3).
+/// Returns whether `use` and `key_ops` allow the verification of signatures (RFC 7517 sections 4.2
+/// and 4.3).
 fn allows_verification(jwk: &Jwk) -> bool {
     jwk.use_.as_deref().is_none_or(|key_use| key_use == "sig")
         && jwk

@@ -14,8 +14,9 @@ use crate::{
 
 /// The imported public keys of one issuer.
 ///
-/// Each key is bound to its identifier and algorithm. A key without `alg` can be used with every allowed algorithm for
-/// its type. Import a set once and share it: verification does not import keys again.
+/// Each key is bound to its identifier and algorithm. A key without `alg` can be used with every
+/// allowed algorithm for its type. Import a set once and share it: verification does not import
+/// keys again.
 #[derive(Clone, Default)]
 pub struct KeySet {
     allowed: AlgorithmSet,
@@ -39,16 +40,16 @@ pub struct RejectedKey {
 }
 
 impl KeySet {
-    /// Imports the keys that can verify signatures with one of the `allowed` algorithms. Invalid keys are returned in the
-    /// second part and do not affect the others.
+    /// Imports the keys that can verify signatures with one of the `allowed` algorithms. Invalid
+    /// keys are returned in the second part and do not affect the others.
     ///
     /// These rules are enforced:
     ///
     /// - `alg`, `use` and `key_ops`, if present, allow the use of the key.
     /// - RSA moduli have 2048 to 8192 bits. RSA exponents are odd and from 65537 to 2^32.
     /// - EC coordinates have the curve's length and are a point on the curve.
-    /// - Ed25519 keys have a canonical encoding and do not have a small order. A key that is not a point is accepted, but
-    ///   no signature verifies with it.
+    /// - Ed25519 keys have a canonical encoding and do not have a small order. A key that is not a
+    ///   point is accepted, but no signature verifies with it.
     ///
     /// [`JwkSet::parse`] has already rejected keys with private members.
     ///
@@ -95,14 +96,14 @@ impl KeySet {
             .is_ok()
     }
 
-    /// Verifies a token's signature with the only key that has the token's `kid` and `alg`. If the token has no `kid`, it
-    /// is the only key that has its `alg`.
+    /// Verifies a token's signature with the only key that has the token's `kid` and `alg`. If the
+    /// token has no `kid`, it is the only key that has its `alg`.
     ///
     /// Checks neither `typ` nor any claim.
     ///
     /// # Errors
-    /// Fails with [`JoseError::AlgorithmNotAllowed`], [`JoseError::UnknownKey`], [`JoseError::AmbiguousKey`] or
-    /// [`JoseError::Signature`].
+    /// Fails with [`JoseError::AlgorithmNotAllowed`], [`JoseError::UnknownKey`],
+    /// [`JoseError::AmbiguousKey`] or [`JoseError::Signature`].
     pub fn verify<'t>(&self, token: &'t CompactJws<'_>) -> Result<VerifiedPayload<'t>, JoseError> {
         let header = token.header();
         let key = self.find(header.kid(), header.alg())?;

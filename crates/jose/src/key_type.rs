@@ -42,7 +42,8 @@ impl KeyType {
         }
     }
 
-    /// Returns the length of a coordinate in bytes (RFC 7518 section 6.2.1, RFC 8037 section 2), or 0 for RSA.
+    /// Returns the length of a coordinate in bytes (RFC 7518 section 6.2.1, RFC 8037 section 2), or
+    /// 0 for RSA.
     pub(crate) const fn coordinate_len(self) -> usize {
         match self {
             Self::Rsa => 0,

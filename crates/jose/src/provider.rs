@@ -78,7 +78,8 @@ pub(crate) fn signer(algorithm: Algorithm, private: &[u8]) -> Option<Box<dyn Jws
     }
 }
 
-/// Returns the verifier of an algorithm that needs this type of key; `None` if OpenSSL rejects the key.
+/// Returns the verifier of an algorithm that needs this type of key; `None` if OpenSSL rejects the
+/// key.
 pub(crate) fn verifier(jwk: &JosekitJwk, algorithm: Algorithm) -> Option<Arc<dyn JwsVerifier>> {
     fn into_arc<V: JwsVerifier + 'static, E>(
         verifier: Result<V, E>,

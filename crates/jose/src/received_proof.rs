@@ -12,8 +12,9 @@ use crate::{
 
 /// A DPoP proof from a request, signed with the key that it contains (RFC 9449 section 4.3).
 ///
-/// The caller checks the claims: the method and URL of the request, the age, whether `jti` was used before, whether the
-/// server issued the nonce, and whether the token is bound to [`thumbprint`](Self::thumbprint).
+/// The caller checks the claims: the method and URL of the request, the age, whether `jti` was used
+/// before, whether the server issued the nonce, and whether the token is bound to
+/// [`thumbprint`](Self::thumbprint).
 ///
 /// ```
 /// use portcullis_jose::{Algorithm, AlgorithmSet, DpopKey, DpopProof, ReceivedProof};
@@ -48,7 +49,8 @@ pub struct ReceivedProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// The proof is not a valid [`CompactJws`] token, or is not signed with the key that it contains.
+    /// The proof is not a valid [`CompactJws`] token, or is not signed with the key that it
+    /// contains.
     #[error("the proof is invalid: {0}")]
     Jose(JoseError),
     /// The proof's `typ` is not `dpop+jwt`.
@@ -57,7 +59,8 @@ pub enum ProofError {
     /// The proof's `jwk` is missing, is not a usable public key, or has a private member.
     #[error("the proof does not contain a usable public key")]
     Key,
-    /// The proof lacks `jti`, `htm`, `htu` or `iat`, a claim has the wrong type, or `jti` is not 1 to 256 bytes long.
+    /// The proof lacks `jti`, `htm`, `htu` or `iat`, a claim has the wrong type, or `jti` is not 1
+    /// to 256 bytes long.
     #[error("a claim of the proof is missing or malformed")]
     Claims,
 }
@@ -78,11 +81,12 @@ impl ProofError {
 const MAX_ID_LEN: usize = 256;
 
 impl ReceivedProof {
-    /// Parses a proof of at most `max_len` bytes and verifies its signature with the key that it contains.
+    /// Parses a proof of at most `max_len` bytes and verifies its signature with the key that it
+    /// contains.
     ///
     /// # Errors
-    /// Fails if the proof is malformed, its `alg` is not among the `allowed` algorithms, its key is unusable, or the
-    /// signature is invalid.
+    /// Fails if the proof is malformed, its `alg` is not among the `allowed` algorithms, its key is
+    /// unusable, or the signature is invalid.
     pub fn verify(proof: &str, max_len: usize, allowed: AlgorithmSet) -> Result<Self, ProofError> {
         let compact = CompactJws::parse(proof, max_len).map_err(ProofError::Jose)?;
         if compact.header().typ() != Some("dpop+jwt") {
@@ -125,8 +129,8 @@ impl ReceivedProof {
         })
     }
 
-    /// Returns the SHA-256 thumbprint of the signing key in base64url (RFC 7638). Compare it with the `jkt` of a bound
-    /// token.
+    /// Returns the SHA-256 thumbprint of the signing key in base64url (RFC 7638). Compare it with
+    /// the `jkt` of a bound token.
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
@@ -171,7 +175,8 @@ impl fmt::Debug for ReceivedProof {
     }
 }
 
-/// Returns the header's `jwk` as a set with one key. The header must be valid, so it has no duplicate members.
+/// Returns the header's `jwk` as a set with one key. The header must be valid, so it has no
+/// duplicate members.
 fn embedded_key(proof: &str) -> Option<JwkSet> {
     let header: Value =
         serde_json::from_slice(&encoding::decode(proof.split('.').next()?)?).ok()?;
@@ -235,7 +240,8 @@ mod tests {
         assert!(!bare.is_for_token("hush"));
     }
 
-    /// A signature by another key, another type, a private or symmetric key, and missing claims are rejected.
+    /// A signature by another key, another type, a private or symmetric key, and missing claims are
+    /// rejected.
     #[test]
     fn invalid_proofs_are_rejected() {
         let signer = SigningKey::generate(Algorithm::EdDsa, "one").unwrap();

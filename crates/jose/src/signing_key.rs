@@ -28,8 +28,8 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Generates a key: a 2048-bit key for RSA algorithms, otherwise a key on the algorithm's curve. Generating an RSA
-    /// key takes a noticeable time.
+    /// Generates a key: a 2048-bit key for RSA algorithms, otherwise a key on the algorithm's
+    /// curve. Generating an RSA key takes a noticeable time.
     ///
     /// # Errors
     /// Fails if OpenSSL cannot generate the key.
@@ -39,12 +39,12 @@ impl SigningKey {
         Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Generation)
     }
 
-    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type. An RSA key must have at least
-    /// 2048 bits.
+    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type. An RSA key
+    /// must have at least 2048 bits.
     ///
     /// # Errors
-    /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type, curve or size does not
-    /// match the algorithm.
+    /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type,
+    /// curve or size does not match the algorithm.
     pub fn from_pem(
         algorithm: Algorithm,
         pem: &str,
@@ -81,8 +81,8 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// Signs a payload with a header of `alg`, `kid` and `typ`, and returns the compact serialization. The payload can
-    /// be any bytes.
+    /// Signs a payload with a header of `alg`, `kid` and `typ`, and returns the compact
+    /// serialization. The payload can be any bytes.
     ///
     /// # Errors
     /// Fails if OpenSSL cannot sign.
@@ -91,8 +91,8 @@ impl SigningKey {
         self.dangerous_sign_with_header(header.to_string().as_bytes(), payload)
     }
 
-    /// Signs a payload with any header. The header is not checked: it need not be JSON or name this key. For tests of
-    /// verifiers, and for tokens with other header members.
+    /// Signs a payload with any header. The header is not checked: it need not be JSON or name this
+    /// key. For tests of verifiers, and for tokens with other header members.
     ///
     /// # Errors
     /// Fails if OpenSSL cannot sign.
@@ -137,7 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// An imported key has the original public key. A key of another type, curve or size is rejected.
+    /// An imported key has the original public key. A key of another type, curve or size is
+    /// rejected.
     #[test]
     fn keys_are_imported_from_pem() {
         let pem = |pair: &dyn KeyPair| String::from_utf8(pair.to_pem_private_key()).unwrap();

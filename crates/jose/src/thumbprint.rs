@@ -4,10 +4,12 @@ use portcullis_metadata::Jwk;
 
 use crate::encoding::sha256_base64url;
 
-/// Returns the SHA-256 thumbprint of a public key in base64url: the hash of its required members in lexicographic order
-/// (RFC 7638 section 3.2, RFC 8037 section 2). Returns `None` if a required member is missing or the type is unknown.
+/// Returns the SHA-256 thumbprint of a public key in base64url: the hash of its required members in
+/// lexicographic order (RFC 7638 section 3.2, RFC 8037 section 2). Returns `None` if a required
+/// member is missing or the type is unknown.
 ///
-/// The members are not checked. If they contain quotation marks or backslashes, the key cannot be imported either.
+/// The members are not checked. If they contain quotation marks or backslashes, the key cannot be
+/// imported either.
 pub(crate) fn thumbprint(key: &Jwk) -> Option<String> {
     let Jwk {
         kty,
@@ -30,7 +32,8 @@ pub(crate) fn thumbprint(key: &Jwk) -> Option<String> {
     }
 }
 
-/// Returns the thumbprint of an elliptic curve key, given its curve and its coordinates in base64url.
+/// Returns the thumbprint of an elliptic curve key, given its curve and its coordinates in
+/// base64url.
 pub(crate) fn ec_thumbprint(crv: &str, x: &str, y: &str) -> String {
     sha256_base64url(&format!(
         r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#

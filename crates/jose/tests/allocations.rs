@@ -7,7 +7,8 @@ use portcullis_jose::{Algorithm, AlgorithmSet, CompactJws, KeySet, SigningKey};
 use portcullis_metadata::JwkSet;
 use serde_json::json;
 
-/// Verification with an imported key does not allocate, except for ECDSA: josekit converts the signature to DER.
+/// Verification with an imported key does not allocate, except for ECDSA: josekit converts the
+/// signature to DER.
 #[test]
 fn verifying() {
     for (algorithm, max) in [

@@ -28,7 +28,8 @@ use crate::{MessageId, Revision};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnvelopeLimits {
-    /// The maximum nesting depth of arrays and objects. The message itself has depth 1. Default: 64.
+    /// The maximum nesting depth of arrays and objects. The message itself has depth 1. Default:
+    /// 64.
     pub max_depth: usize,
 }
 
@@ -58,16 +59,18 @@ pub enum MessageType {
     Response,
 }
 
-/// The envelope of a JSON-RPC message, borrowed from the message. It does not depend on the method's parameters.
+/// The envelope of a JSON-RPC message, borrowed from the message. It does not depend on the
+/// method's parameters.
 ///
 /// A value of this type guarantees:
 ///
 /// - The bytes are UTF-8 and exactly one JSON object, which does not exceed the depth limit.
 /// - The object is exactly one of a request, a notification and a response.
-/// - No member that is read is repeated, in any escaped form. No other member differs from it only in letter case (Unicode
-///   simple case folding) or after a NUL. Some parsers would use that member instead.
-/// - Neither the method nor a name contains a NUL or is longer than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES). There are at
-///   most 1,000 names, of 1 MiB together.
+/// - No member that is read is repeated, in any escaped form. No other member differs from it only
+///   in letter case (Unicode simple case folding) or after a NUL. Some parsers would use that
+///   member instead.
+/// - Neither the method nor a name contains a NUL or is longer than
+///   [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES). There are at most 1,000 names, of 1 MiB together.
 ///
 /// Members that are not read are not checked.
 #[derive(Clone, Debug)]
@@ -104,8 +107,9 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error response. `None` if
-    /// there is no single valid `id`, and for a message without a method, whose `id` belongs to the other side.
+    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error
+    /// response. `None` if there is no single valid `id`, and for a message without a method, whose
+    /// `id` belongs to the other side.
     pub fn refused_id(body: &'a [u8]) -> Option<&'a RawValue> {
         let id = reader::read_id(std::str::from_utf8(body).ok()?).filter(|id| is_identifier(id))?;
         serde_json::from_str(id).ok()
@@ -219,12 +223,16 @@ impl<'a> Envelope<'a> {
 
     /// Returns every name of a tool, prompt, resource or task in the message, at most 1,000:
     ///
-    /// - `params.name` of `tools/call` and `prompts/get`, and `params.uri` of `resources/read`, which are always present;
-    /// - `params.uri` of `resources/subscribe` and `resources/unsubscribe`, which are always present in legacy revisions;
+    /// - `params.name` of `tools/call` and `prompts/get`, and `params.uri` of `resources/read`,
+    ///   which are always present;
+    /// - `params.uri` of `resources/subscribe` and `resources/unsubscribe`, which are always
+    ///   present in legacy revisions;
     /// - `params.ref.name` and `params.ref.uri` of `completion/complete`;
     /// - each of `params.notifications.resourceSubscriptions` of `subscriptions/listen`;
-    /// - `params.taskId` of `tasks/get`, `tasks/result`, `tasks/cancel`, `tasks/update` and `notifications/tasks/status`;
-    /// - the `taskId` of `io.modelcontextprotocol/related-task` in the `_meta` of any message or result.
+    /// - `params.taskId` of `tasks/get`, `tasks/result`, `tasks/cancel`, `tasks/update` and
+    ///   `notifications/tasks/status`;
+    /// - the `taskId` of `io.modelcontextprotocol/related-task` in the `_meta` of any message or
+    ///   result.
     pub fn names(&self) -> impl Iterator<Item = &Name<'a>> {
         self.names.iter()
     }
@@ -234,7 +242,8 @@ impl<'a> Envelope<'a> {
         self.protocol_version.as_deref()
     }
 
-    /// Returns whether the request's `_meta` has an object of client capabilities, which modern revisions require.
+    /// Returns whether the request's `_meta` has an object of client capabilities, which modern
+    /// revisions require.
     pub fn has_client_capabilities(&self) -> bool {
         self.has_client_capabilities
     }

@@ -12,7 +12,8 @@ pub use self::{error::EraError, mirrored_headers::checks_name_header};
 use self::{mirrored_headers::compare, version_header::VersionHeader};
 use crate::{Envelope, EnvelopeError, MessageType, Revision, Revisions, header, meta};
 
-/// The era of a message, in the terms of the specification (2026-07-28, "Lifecycle", section "Terminology").
+/// The era of a message, in the terms of the specification (2026-07-28, "Lifecycle", section
+/// "Terminology").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     /// A revision with sessions, which begin with `initialize`.
@@ -26,12 +27,14 @@ pub enum Era {
 
 /// Determines the era of a POSTed message, and compares a modern message with its headers.
 ///
-/// A message is modern if its own `_meta` names a modern version and the header names the same version. The header alone
-/// does not make a message modern. A message that cannot be parsed is legacy, unless its header claims otherwise or no
-/// legacy revision is served. Sessions are not checked.
+/// A message is modern if its own `_meta` names a modern version and the header names the same
+/// version. The header alone does not make a message modern. A message that cannot be parsed is
+/// legacy, unless its header claims otherwise or no legacy revision is served. Sessions are not
+/// checked.
 ///
 /// # Errors
-/// Fails if headers and body disagree, a part that the era requires is missing, or the revision is not served.
+/// Fails if headers and body disagree, a part that the era requires is missing, or the revision is
+/// not served.
 pub fn classify(
     envelope: Result<&Envelope<'_>, &EnvelopeError>,
     headers: &HeaderMap,
@@ -58,10 +61,12 @@ pub fn classify(
     }
 }
 
-/// Returns the revision that the header of a request without a message (GET, DELETE) names; `None` without a header.
+/// Returns the revision that the header of a request without a message (GET, DELETE) names; `None`
+/// without a header.
 ///
 /// # Errors
-/// Returns [`EraError::LegacyVersion`] if the header is repeated or malformed, or does not name a served legacy revision.
+/// Returns [`EraError::LegacyVersion`] if the header is repeated or malformed, or does not name a
+/// served legacy revision.
 pub fn legacy_version(
     headers: &HeaderMap,
     served: Revisions,
@@ -107,8 +112,9 @@ fn modern(
     Ok(Era::Modern(revision))
 }
 
-/// Returns the error for a modern header with a body that names no version. A request whose headers are all modern lacks a
-/// required member of `_meta`. Any other message is legacy with a wrong header.
+/// Returns the error for a modern header with a body that names no version. A request whose headers
+/// are all modern lacks a required member of `_meta`. Any other message is legacy with a wrong
+/// header.
 fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraError {
     if envelope.message_type() != MessageType::Request || envelope.is_initialize() {
         return EraError::mismatch(header::PROTOCOL_VERSION);
@@ -120,7 +126,8 @@ fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraE
         })
 }
 
-/// Checks a message whose body names no modern version. If no legacy revision is served, the error says which ones are.
+/// Checks a message whose body names no modern version. If no legacy revision is served, the error
+/// says which ones are.
 fn legacy_message(
     envelope: &Envelope<'_>,
     version: &VersionHeader<'_>,

@@ -16,9 +16,11 @@ pub enum ErrorCode {
     InvalidParams,
     /// -32603: the responder failed.
     InternalError,
-    /// -32000: an implementation-defined server error, such as "no usable session". Modern requests never get it.
+    /// -32000: an implementation-defined server error, such as "no usable session". Modern requests
+    /// never get it.
     ServerError,
-    /// -32020 (2026-07-28): headers and body disagree, or a required header is missing or malformed.
+    /// -32020 (2026-07-28): headers and body disagree, or a required header is missing or
+    /// malformed.
     HeaderMismatch,
     /// -32021 (2026-07-28): the request needs a capability that the client did not declare.
     MissingRequiredClientCapability,
@@ -45,7 +47,8 @@ impl ErrorCode {
 
 /// Builds a JSON-RPC 2.0 error response.
 ///
-/// `id` is that of the request. `None` writes `null`, as JSON-RPC requires if the request's id could not be read.
+/// `id` is that of the request. `None` writes `null`, as JSON-RPC requires if the request's id
+/// could not be read.
 pub fn error_body(
     code: ErrorCode,
     message: &str,

@@ -1,4 +1,5 @@
-//! The headers of the Streamable HTTP transport, and functions that read singleton and hop-by-hop headers.
+//! The headers of the Streamable HTTP transport, and functions that read singleton and hop-by-hop
+//! headers.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
@@ -48,10 +49,12 @@ pub fn single<'h>(
     }
 }
 
-/// Removes `Connection` and the headers that it names (RFC 9110 section 7.6.1). They are for the next hop only. An
-/// intermediary that checks headers calls this first, because it does not forward the removed headers.
+/// Removes `Connection` and the headers that it names (RFC 9110 section 7.6.1). They are for the
+/// next hop only. An intermediary that checks headers calls this first, because it does not forward
+/// the removed headers.
 ///
-/// Other hop-by-hop headers remain, and so does `Keep-Alive`, because the option `keep-alive` is about the connection.
+/// Other hop-by-hop headers remain, and so does `Keep-Alive`, because the option `keep-alive` is
+/// about the connection.
 pub fn remove_connection_options(headers: &mut HeaderMap) {
     if !headers.contains_key(CONNECTION) {
         return;

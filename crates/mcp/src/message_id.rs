@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-/// The `id` of a JSON-RPC message as written: a JSON string or integer. It does not borrow from the message.
+/// The `id` of a JSON-RPC message as written: a JSON string or integer. It does not borrow from the
+/// message.
 ///
 /// An id of up to 38 bytes, such as a UUID, needs no allocation.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,8 +32,8 @@ impl MessageId {
         }
     }
 
-    /// Returns the id as JSON, for a response. It is never `None` for an id that [`Envelope::message_id`](crate::Envelope::message_id)
-    /// returns.
+    /// Returns the id as JSON, for a response. It is never `None` for an id that
+    /// [`Envelope::message_id`](crate::Envelope::message_id) returns.
     pub fn to_json(&self) -> Option<&RawValue> {
         serde_json::from_str(self.as_str()).ok()
     }

@@ -1,4 +1,5 @@
-//! The reserved `_meta` keys of modern requests (2026-07-28, "Per-request protocol fields") and of tasks.
+//! The reserved `_meta` keys of modern requests (2026-07-28, "Per-request protocol fields") and of
+//! tasks.
 
 /// The protocol version of a request. Required.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";

@@ -11,8 +11,8 @@ struct ClientMethod {
     last: Option<Revision>,
 }
 
-/// The members of `ClientRequest` and `ClientNotification` in each revision's `schema.ts`, and for 2026-07-28 those of the
-/// tasks extension (SEP-2663).
+/// The members of `ClientRequest` and `ClientNotification` in each revision's `schema.ts`, and for
+/// 2026-07-28 those of the tasks extension (SEP-2663).
 const CLIENT_METHODS: &[ClientMethod] = &[
     since_the_oldest("completion/complete"),
     legacy("initialize"),
@@ -45,7 +45,8 @@ const CLIENT_METHODS: &[ClientMethod] = &[
     since_the_oldest("tools/list"),
 ];
 
-/// Returns the methods of client requests and notifications in at least one of these revisions, sorted.
+/// Returns the methods of client requests and notifications in at least one of these revisions,
+/// sorted.
 ///
 /// Methods that only servers send, and those of extensions other than tasks, are not included.
 ///

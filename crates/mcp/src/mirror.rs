@@ -30,8 +30,8 @@ impl MirrorError {
     }
 }
 
-/// Returns the member of `params` that `Mcp-Name` must mirror for a method (2026-07-28, "Standard Request Headers"); `None`
-/// for methods that do not require the header.
+/// Returns the member of `params` that `Mcp-Name` must mirror for a method (2026-07-28, "Standard
+/// Request Headers"); `None` for methods that do not require the header.
 pub fn mirrored_member(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -45,7 +45,8 @@ pub fn mirrored_member(method: &str) -> Option<&'static str> {
 /// A value between `=?base64?` and `?=` is padded standard Base64. Any other value is literal.
 ///
 /// # Errors
-/// Fails if the value has a byte that is not allowed, or is marked as Base64 and does not decode to UTF-8.
+/// Fails if the value has a byte that is not allowed, or is marked as Base64 and does not decode to
+/// UTF-8.
 pub fn decode_mirrored(value: &HeaderValue) -> Result<Cow<'_, str>, MirrorError> {
     let text = value.to_str().map_err(|_| MirrorError::NotAscii)?;
     if !is_marked(text) {
@@ -63,7 +64,8 @@ pub fn decode_mirrored(value: &HeaderValue) -> Result<Cow<'_, str>, MirrorError>
         .map_err(|_| MirrorError::NotBase64)
 }
 
-/// Encodes a text as a mirrored header value: literally if a header can contain it unchanged, else in Base64.
+/// Encodes a text as a mirrored header value: literally if a header can contain it unchanged, else
+/// in Base64.
 pub fn encode_mirrored(text: &str) -> HeaderValue {
     let plain = if is_literal(text) && !is_marked(text) {
         HeaderValue::from_str(text).ok()
@@ -128,7 +130,8 @@ mod tests {
         }
     }
 
-    /// F5: a value with prefix and suffix that does not decode is rejected, and never used literally.
+    /// F5: a value with prefix and suffix that does not decode is rejected, and never used
+    /// literally.
     #[test]
     fn broken_encodings_are_rejected() {
         for broken in [

@@ -5,8 +5,8 @@ use std::fmt;
 /// A revision of the Model Context Protocol. Revisions are ordered by date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// 2025-03-26: sessions that begin with `initialize`. The revision does not define `MCP-Protocol-Version`. Its JSON-RPC
-    /// batches are not supported.
+    /// 2025-03-26: sessions that begin with `initialize`. The revision does not define
+    /// `MCP-Protocol-Version`. Its JSON-RPC batches are not supported.
     V2025_03_26,
     /// 2025-06-18: sessions that begin with `initialize`.
     V2025_06_18,
@@ -41,7 +41,8 @@ impl Revision {
             .find(|revision| revision.as_str() == text)
     }
 
-    /// Returns whether the revision is modern: it has no sessions, and each request contains its version and capabilities.
+    /// Returns whether the revision is modern: it has no sessions, and each request contains its
+    /// version and capabilities.
     pub const fn is_modern(self) -> bool {
         matches!(self, Self::V2026_07_28)
     }

@@ -8,19 +8,22 @@ pub use encoder::EncodeError;
 
 /// An event of a stream.
 ///
-/// Unlike browsers, this crate keeps events with empty data: legacy servers send an `id` with empty data so that clients can
-/// resume the stream. It also keeps events with other fields and no `data` field; these cannot be told from events with
-/// empty data.
+/// Unlike browsers, this crate keeps events with empty data: legacy servers send an `id` with empty
+/// data so that clients can resume the stream. It also keeps events with other fields and no `data`
+/// field; these cannot be told from events with empty data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The type of the event; `None` means `message`. [`encode`](Self::encode) rejects a line break.
+    /// The type of the event; `None` means `message`. [`encode`](Self::encode) rejects a line
+    /// break.
     pub event: Option<String>,
-    /// The data. `\n` separates the lines. A `\r` or `\r\n` is encoded as a line break, too, and decoded as `\n`.
+    /// The data. `\n` separates the lines. A `\r` or `\r\n` is encoded as a line break, too, and
+    /// decoded as `\n`.
     pub data: String,
-    /// The id of the event, if it sets one. An empty id clears the last one: the stream cannot be resumed after this event.
-    /// [`encode`](Self::encode) rejects a line break and a NUL.
+    /// The id of the event, if it sets one. An empty id clears the last one: the stream cannot be
+    /// resumed after this event. [`encode`](Self::encode) rejects a line break and a NUL.
     pub id: Option<String>,
-    /// The reconnection time, in milliseconds. It is not bounded here: whoever waits must set a minimum and a maximum.
+    /// The reconnection time, in milliseconds. It is not bounded here: whoever waits must set a
+    /// minimum and a maximum.
     pub retry: Option<u64>,
 }
 
@@ -33,8 +36,9 @@ impl Event {
         }
     }
 
-    /// Returns whether the type is `message`, which is the default, also for an empty type (HTML standard, section 9.2.6). MCP
-    /// sends its messages in these events. Events of other types, such as a server's `ping`, can have any data.
+    /// Returns whether the type is `message`, which is the default, also for an empty type (HTML
+    /// standard, section 9.2.6). MCP sends its messages in these events. Events of other types,
+    /// such as a server's `ping`, can have any data.
     pub fn is_message(&self) -> bool {
         self.event
             .as_deref()

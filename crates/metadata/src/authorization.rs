@@ -1,4 +1,5 @@
-//! Messages of authorization servers: PKCE, the issuer of a response, token and device authorization responses, and errors.
+//! Messages of authorization servers: PKCE, the issuer of a response, token and device
+//! authorization responses, and errors.
 
 mod device_authorization;
 mod oauth_error;

@@ -62,7 +62,8 @@ impl ChallengeError {
 }
 
 impl Challenge {
-    /// Returns the authentication scheme as written. Schemes are case-insensitive; see [`is_scheme`](Self::is_scheme).
+    /// Returns the authentication scheme as written. Schemes are case-insensitive; see
+    /// [`is_scheme`](Self::is_scheme).
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
@@ -80,7 +81,8 @@ impl Challenge {
         }
     }
 
-    /// Returns the value of a parameter, unquoted and unescaped. Parameter names are case-insensitive.
+    /// Returns the value of a parameter, unquoted and unescaped. Parameter names are
+    /// case-insensitive.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params()
             .find(|(other, _)| other.eq_ignore_ascii_case(name))
@@ -101,12 +103,12 @@ impl Challenge {
 
 /// Parses all `WWW-Authenticate` values of a response (RFC 9110 section 11.6.1).
 ///
-/// The values form one comma-separated list, even if they are split over several field lines. In quoted strings, bytes
-/// that are not UTF-8 become U+FFFD.
+/// The values form one comma-separated list, even if they are split over several field lines. In
+/// quoted strings, bytes that are not UTF-8 become U+FFFD.
 ///
 /// # Errors
-/// Fails if the values do not follow the grammar, a challenge has a duplicate parameter, or the values exceed 64 KiB, 32
-/// challenges, or 64 parameters in one challenge.
+/// Fails if the values do not follow the grammar, a challenge has a duplicate parameter, or the
+/// values exceed 64 KiB, 32 challenges, or 64 parameters in one challenge.
 pub fn parse_challenges<'a>(
     values: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<Challenge>, ChallengeError> {

@@ -1,4 +1,5 @@
-//! What a token says: the claims of a JWT access token, and the response of an introspection endpoint.
+//! What a token says: the claims of a JWT access token, and the response of an introspection
+//! endpoint.
 //!
 //! | parser | input | result |
 //! |---|---|---|
@@ -7,7 +8,8 @@
 //! | [`AccessTokenClaims`] | the same | the claims as owned values, with those that have no field |
 //! | [`IntrospectionResponse`] | the body of an introspection response | its members as owned values |
 //!
-//! The parsers check syntax and types. They do not check a signature, a date, an issuer or an audience.
+//! The parsers check syntax and types. They do not check a signature, a date, an issuer or an
+//! audience.
 
 mod access_token;
 mod error;

@@ -2,12 +2,14 @@
 
 use percent_encoding::percent_decode;
 
-/// The number of times that a path is decoded. One that is still encoded then is not one of an honest server.
+/// The number of times that a path is decoded. One that is still encoded then is not one of an
+/// honest server.
 const MAX_DECODINGS: usize = 4;
 
-/// Whether a path has `\` or an encoded `/`, `\` or `.`. Some servers decode these before they resolve dot segments: to them,
-/// `/a/..%2Fb` is `/b`. Proxies before a server decode again, so that `/a/%252e%252e/b` is `/b` behind one. Returns true also
-/// for a path that is encoded more than four times.
+/// Whether a path has `\` or an encoded `/`, `\` or `.`. Some servers decode these before they
+/// resolve dot segments: to them, `/a/..%2Fb` is `/b`. Proxies before a server decode again, so
+/// that `/a/%252e%252e/b` is `/b` behind one. Returns true also for a path that is encoded more
+/// than four times.
 pub fn has_encoded_path_syntax(path: &str) -> bool {
     let mut path = path.as_bytes().to_ascii_lowercase();
     for _ in 0..=MAX_DECODINGS {
@@ -60,7 +62,8 @@ mod tests {
         }
     }
 
-    /// I9: they are found also when they, or the digits of their encoding, are encoded several times.
+    /// I9: they are found also when they, or the digits of their encoding, are encoded several
+    /// times.
     #[test]
     fn repeated_encodings_are_found() {
         for path in [

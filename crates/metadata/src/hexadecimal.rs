@@ -1,6 +1,7 @@
 //! [`hexadecimal`]: bytes as text.
 
-/// Returns bytes as lower-case hexadecimal digits, two for each byte (base16, RFC 4648 section 8, in lower case).
+/// Returns bytes as lower-case hexadecimal digits, two for each byte (base16, RFC 4648 section 8,
+/// in lower case).
 pub fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',

@@ -36,7 +36,8 @@ pub use secret::{AccessToken, Secret};
 pub use time::{Clock, Now, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
 
-/// Helpers that the crates of this workspace share. They are not part of the public API and can change in any release.
+/// Helpers that the crates of this workspace share. They are not part of the public API and can
+/// change in any release.
 #[doc(hidden)]
 pub use self::{
     encoded_path_syntax::has_encoded_path_syntax,

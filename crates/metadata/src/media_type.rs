@@ -2,19 +2,21 @@
 
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 
-/// Returns whether a message's body is an event stream (`text/event-stream`, WHATWG HTML section 9.2).
+/// Returns whether a message's body is an event stream (`text/event-stream`, WHATWG HTML section
+/// 9.2).
 ///
-/// This is [`has_media_type`] for `text/event-stream`. A message with several media types is an event stream if one of
-/// them is. Check for an event stream before other types.
+/// This is [`has_media_type`] for `text/event-stream`. A message with several media types is an
+/// event stream if one of them is. Check for an event stream before other types.
 pub fn is_event_stream(headers: &HeaderMap) -> bool {
     has_media_type(headers, "text/event-stream")
 }
 
-/// Returns whether `Content-Type` names this media type (RFC 9110 section 8.3.1). Letter case and parameters are ignored.
+/// Returns whether `Content-Type` names this media type (RFC 9110 section 8.3.1). Letter case and
+/// parameters are ignored.
 ///
-/// `Content-Type` is a singleton field, but recipients differ in which of several values they use. Every value counts,
-/// in repeated fields and in a comma-separated list. A comma or semicolon in a quoted string does not separate. A value
-/// that is not a media type matches nothing.
+/// `Content-Type` is a singleton field, but recipients differ in which of several values they use.
+/// Every value counts, in repeated fields and in a comma-separated list. A comma or semicolon in a
+/// quoted string does not separate. A value that is not a media type matches nothing.
 pub fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     let is_named = |value: &[u8]| essence(value).eq_ignore_ascii_case(media_type.as_bytes());
     let mut fields = headers
@@ -57,7 +59,8 @@ fn essence(value: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// L3: an event stream is recognized with any parameters, in any letter case, and beside other values.
+    /// L3: an event stream is recognized with any parameters, in any letter case, and beside other
+    /// values.
     #[test]
     fn event_streams_are_recognized() {
         for (fields, expected) in [

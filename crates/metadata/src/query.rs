@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-/// The characters that separate the parameters of a query. Most servers accept only `&`, and some also accept `;`.
+/// The characters that separate the parameters of a query. Most servers accept only `&`, and some
+/// also accept `;`.
 pub const QUERY_SEPARATORS: [char; 2] = ['&', ';'];
 
-/// Returns the name of one query parameter: percent-decoded, with `+` as a space, and without surrounding whitespace.
+/// Returns the name of one query parameter: percent-decoded, with `+` as a space, and without
+/// surrounding whitespace.
 pub fn query_parameter_name(parameter: &str) -> Cow<'_, [u8]> {
     let name = parameter
         .split_once('=')
@@ -23,12 +25,14 @@ pub fn query_parameter_name(parameter: &str) -> Cow<'_, [u8]> {
         .into()
 }
 
-/// Returns whether a query parameter is named `access_token` (RFC 6750 section 2.3), in any letter case and encoding.
+/// Returns whether a query parameter is named `access_token` (RFC 6750 section 2.3), in any letter
+/// case and encoding.
 pub fn is_access_token_parameter(parameter: &str) -> bool {
     query_parameter_name(parameter).eq_ignore_ascii_case(b"access_token")
 }
 
-/// Returns whether a query has a parameter named `access_token`, as [`is_access_token_parameter`] defines it.
+/// Returns whether a query has a parameter named `access_token`, as [`is_access_token_parameter`]
+/// defines it.
 pub fn has_access_token_parameter(query: &str) -> bool {
     query.split(QUERY_SEPARATORS).any(is_access_token_parameter)
 }

@@ -11,13 +11,14 @@ pub use access_token::AccessToken;
 
 /// A secret string: a client secret, an authorization code, a refresh token.
 ///
-/// It is wiped from memory on drop and compared in constant time. It does not implement `Display` or `Serialize`;
-/// `Debug` prints `Secret([redacted])`.
+/// It is wiped from memory on drop and compared in constant time. It does not implement `Display`
+/// or `Serialize`; `Debug` prints `Secret([redacted])`.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Box<str>>);
 
 impl Secret {
-    /// Wraps a string without checking it. If the conversion copies the string, the original is not wiped.
+    /// Wraps a string without checking it. If the conversion copies the string, the original is not
+    /// wiped.
     pub fn new(secret: impl Into<Box<str>>) -> Self {
         Self(Zeroizing::new(secret.into()))
     }

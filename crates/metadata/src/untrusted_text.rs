@@ -4,9 +4,10 @@ use std::fmt::{self, Write as _};
 
 /// Displays text from another party and escapes every character that could deceive the reader.
 ///
-/// These characters are escaped in the form `\u{1b}`: C0 and C1 controls, which a terminal may interpret; line and
-/// paragraph separators; controls of the writing direction; and invisible characters (Unicode's
-/// `Default_Ignorable_Code_Point`). All other characters, including letters of any script, are unchanged.
+/// These characters are escaped in the form `\u{1b}`: C0 and C1 controls, which a terminal may
+/// interpret; line and paragraph separators; controls of the writing direction; and invisible
+/// characters (Unicode's `Default_Ignorable_Code_Point`). All other characters, including letters
+/// of any script, are unchanged.
 ///
 /// The length is not limited, and letters that look alike are not distinguished.
 ///
@@ -34,10 +35,11 @@ impl<'a> EscapedText<'a> {
         character.is_control() || is_separator(character) || is_ignorable(character)
     }
 
-    /// Splits a text at its first escaped character: what precedes it, the character, and what follows it. Returns `None`
-    /// if no character is escaped.
+    /// Splits a text at its first escaped character: what precedes it, the character, and what
+    /// follows it. Returns `None` if no character is escaped.
     pub fn split_at_escape(text: &str) -> Option<(&str, char, &str)> {
-        // Log lines consist of printable ASCII, which is checked many bytes at once because no byte ends the loop early.
+        // Log lines consist of printable ASCII, which is checked many bytes at once because no byte
+        // ends the loop early.
         let is_printable_ascii = text
             .bytes()
             .fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
@@ -78,8 +80,9 @@ fn is_separator(character: char) -> bool {
     matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether the character has the property `Default_Ignorable_Code_Point` in Unicode 17 or is an interlinear
-/// annotation character. The property includes every control of the writing direction.
+/// Returns whether the character has the property `Default_Ignorable_Code_Point` in Unicode 17 or
+/// is an interlinear annotation character. The property includes every control of the writing
+/// direction.
 fn is_ignorable(character: char) -> bool {
     matches!(
         character,

@@ -2,8 +2,8 @@
 
 use url::Url;
 
-/// Returns the URL without user information, query and fragment, which can contain credentials (RFC 9700 section
-/// 4.2, RFC 3986 section 7.5).
+/// Returns the URL without user information, query and fragment, which can contain credentials (RFC
+/// 9700 section 4.2, RFC 3986 section 7.5).
 ///
 /// Does not escape or shorten the URL, and does not remove secrets from its path.
 #[must_use]

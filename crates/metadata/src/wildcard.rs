@@ -1,7 +1,7 @@
 //! [`Wildcard`]: patterns in which `*` matches any run of bytes.
 
-/// A pattern in which `*` matches any run of bytes, including none and including `/`. Every other byte matches itself. ASCII
-/// letter case is ignored.
+/// A pattern in which `*` matches any run of bytes, including none and including `/`. Every other
+/// byte matches itself. ASCII letter case is ignored.
 ///
 /// ```
 /// use portcullis_metadata::Wildcard;
@@ -25,7 +25,8 @@ struct AfterStar {
     suffix: Box<[u8]>,
 }
 
-/// A run of bytes without a star, prepared for the search of Knuth, Morris and Pratt. It is not empty.
+/// A run of bytes without a star, prepared for the search of Knuth, Morris and Pratt. It is not
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     bytes: Box<[u8]>,
@@ -237,7 +238,8 @@ mod tests {
             prop_assert_eq!(matches, reference(pattern.as_bytes(), text.as_bytes()));
         }
 
-        /// B9: the same for patterns and texts that repeat themselves, and at most two comparisons for each byte.
+        /// B9: the same for patterns and texts that repeat themselves, and at most two comparisons
+        /// for each byte.
         #[test]
         fn repetitive_texts_agree_with_recursion(pattern in "[ab]{0,2}(\\*[ab]{0,5}){0,3}", text in "[ab]{0,24}") {
             let matches = Wildcard::new(&pattern).matches(&text);

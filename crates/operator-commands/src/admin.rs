@@ -24,7 +24,8 @@ use crate::{
     exchange::Answer,
 };
 
-/// The exit code for an action that took effect in one process, without a record or at one replica only.
+/// The exit code for an action that took effect in one process, without a record or at one replica
+/// only.
 const NOT_RECORDED: u8 = 3;
 
 /// Runs a subcommand of `admin`.
@@ -149,7 +150,8 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the error of an action that took effect in one process only, and returns its exit code. `None` for other responses.
+/// Prints the error of an action that took effect in one process only, and returns its exit code.
+/// `None` for other responses.
 fn not_recorded(answer: &Answer) -> Option<ExitCode> {
     let ErrorResponse { error } = serde_json::from_slice(&answer.body).ok()?;
     [NotRecorded.code(), DROP_NOT_SHARED]
@@ -198,7 +200,8 @@ fn result<T: DeserializeOwned>(answer: Answer) -> anyhow::Result<T> {
         .context("the server sent an unexpected response; is this the listener of [admin]?")
 }
 
-/// Returns the server's message and code, or the status if the body is not an error of the administration API.
+/// Returns the server's message and code, or the status if the body is not an error of the
+/// administration API.
 fn refusal(answer: &Answer) -> String {
     match serde_json::from_slice::<ErrorResponse>(&answer.body) {
         Ok(refusal) => format!("{} ({})", refusal.error.message, refusal.error.code),
@@ -268,7 +271,8 @@ mod tests {
         }
     }
 
-    /// E12: only the server's own codes mean that an action took effect; a proxy in front can also respond with 503.
+    /// E12: only the server's own codes mean that an action took effect; a proxy in front can also
+    /// respond with 503.
     #[test]
     fn other_rejections_took_no_effect() {
         let answer = |body: String| Answer {

@@ -1,7 +1,7 @@
 //! The operator commands, as clap parses them.
 //!
-//! Types whose options are flattened into a command have no doc comments: clap would show one instead of the command's
-//! description.
+//! Types whose options are flattened into a command have no doc comments: clap would show one
+//! instead of the command's description.
 
 mod admin;
 mod audit;
@@ -36,8 +36,8 @@ pub(crate) use self::{
 };
 
 /// A command of those who run a protected server.
-// Deferred, so that only the arguments of the given command are built. The descriptions in the list of commands must therefore be
-// here.
+// Deferred, so that only the arguments of the given command are built. The descriptions in the list
+// of commands must therefore be here.
 #[derive(Subcommand)]
 #[command(defer = true)]
 #[non_exhaustive]
@@ -49,8 +49,9 @@ pub enum OperatorCommand {
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
     ///
-    /// Each error and warning is one line with file, line, key and fix. Exits with 1 if there are errors, or problems of services
-    /// (`--online`), and with 2 if there are only warnings and `--deny-warnings` is given.
+    /// Each error and warning is one line with file, line, key and fix. Exits with 1 if there are
+    /// errors, or problems of services (`--online`), and with 2 if there are only warnings and
+    /// `--deny-warnings` is given.
     #[command(after_long_help = check::MORE)]
     Check(Check),
     /// List and end the sessions of a running server, and drop its cached tokens.
@@ -58,22 +59,25 @@ pub enum OperatorCommand {
     /// The server must have an `[admin]` table in its configuration.
     #[command(after_long_help = admin::MORE)]
     Admin(Admin),
-    /// Write a configuration: asks for its values in a terminal, or takes them from options, and tests them.
+    /// Write a configuration: asks for its values in a terminal, or takes them from options, and
+    /// tests them.
     ///
-    /// The tests are those of `check --online`. With problems, or if the file exists, it is written only after confirmation or
-    /// with `--force`.
+    /// The tests are those of `check --online`. With problems, or if the file exists, it is written
+    /// only after confirmation or with `--force`.
     #[command(after_long_help = init::MORE)]
     Init(Init),
-    /// Ask the server of a configuration whether it is healthy, for the health checks of containers.
+    /// Ask the server of a configuration whether it is healthy, for the health checks of
+    /// containers.
     ///
-    /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200, and otherwise with 1.
+    /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200,
+    /// and otherwise with 1.
     Health(Health),
     /// Start the development authorization server alone.
     ///
-    /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It supports metadata,
-    /// registration, client ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh
-    /// tokens (for clients that request `offline_access`), client credentials, DPoP, introspection and revocation. Nothing is
-    /// kept after it stops.
+    /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It
+    /// supports metadata, registration, client ID metadata documents, the code flow with PKCE and a
+    /// consent page, the device flow, refresh tokens (for clients that request `offline_access`),
+    /// client credentials, DPoP, introspection and revocation. Nothing is kept after it stops.
     #[cfg_attr(feature = "dev", command(after_long_help = idp::MORE))]
     #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Idp(Idp),

@@ -70,7 +70,8 @@ fn request(address: SocketAddr, path: &str, is_tls: bool) -> anyhow::Result<u16>
     status(&line?).context("the response is not HTTP/1.1")
 }
 
-/// Sends the head of a request and returns the beginning of the response, with at least the status line.
+/// Sends the head of a request and returns the beginning of the response, with at least the status
+/// line.
 fn exchange(mut stream: impl Read + Write, head: &str) -> io::Result<Vec<u8>> {
     stream.write_all(head.as_bytes())?;
     let mut received = Vec::new();
@@ -84,7 +85,8 @@ fn exchange(mut stream: impl Read + Write, head: &str) -> io::Result<Vec<u8>> {
     Ok(received)
 }
 
-/// A connection on which every read and write fails at the same deadline, also those of a TLS handshake.
+/// A connection on which every read and write fails at the same deadline, also those of a TLS
+/// handshake.
 struct Timed {
     stream: TcpStream,
     deadline: Instant,

@@ -1,4 +1,5 @@
-//! `portcullis init`: asks for the values of a configuration, tests them, and writes it with comments.
+//! `portcullis init`: asks for the values of a configuration, tests them, and writes it with
+//! comments.
 
 mod answers;
 mod issuer;
@@ -19,8 +20,9 @@ use crate::cli;
 /// Asks, tests and writes.
 ///
 /// # Errors
-/// Fails when an answer is invalid or missing, the tests find problems that the user does not accept, or the file cannot be
-/// written. Nothing is written then, unless only the directory cannot be synchronized or the next steps cannot be printed.
+/// Fails when an answer is invalid or missing, the tests find problems that the user does not
+/// accept, or the file cannot be written. Nothing is written then, unless only the directory cannot
+/// be synchronized or the next steps cannot be printed.
 pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     let mut questions = Questions::in_terminal();
     if questions.is_none() {

@@ -17,7 +17,8 @@ pub(crate) fn run(
     // Before any thread exists that could read the environment.
     let passed = PassedListener::from_environment()?;
     let runtime = crate::control_runtime()?;
-    // Before anything that takes time or has to be ended: these signals can arrive as soon as the process runs.
+    // Before anything that takes time or has to be ended: these signals can arrive as soon as the
+    // process runs.
     let signals = {
         let _entered = runtime.enter();
         Signals::handle()?

@@ -9,10 +9,11 @@ use syn::{Data, DeriveInput, Error, parse_macro_input};
 
 use self::coded::Coded;
 
-/// Adds `code`, which returns the stable reason code, and `REASON_CODES`, the list of codes with their meanings.
+/// Adds `code`, which returns the stable reason code, and `REASON_CODES`, the list of codes with
+/// their meanings.
 ///
-/// Each variant has either `#[code = "…"]`, or `#[code(transparent)]` for the code of its first field. The list has only
-/// the codes of the type itself.
+/// Each variant has either `#[code = "…"]`, or `#[code(transparent)]` for the code of its first
+/// field. The list has only the codes of the type itself.
 #[proc_macro_derive(ReasonCodes, attributes(code))]
 pub fn derive_reason_codes(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -44,7 +45,8 @@ fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
             /// The reason codes of this type, each with what it means, in Markdown.
             #vis const REASON_CODES: &'static [(&'static str, &'static str)] = &[#(#entries),*];
 
-            /// Returns the stable reason code, for logs, metrics and audit records. Do not send it to clients.
+            /// Returns the stable reason code, for logs, metrics and audit records. Do not send it
+            /// to clients.
             #vis const fn code(&self) -> &'static str {
                 match self { #(#arms),* }
             }

@@ -27,7 +27,8 @@ fn line(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Replaces `` [`name`](target) `` and `` [`name`] `` by the name: their targets mean nothing outside of the crate.
+/// Replaces `` [`name`](target) `` and `` [`name`] `` by the name: their targets mean nothing
+/// outside of the crate.
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

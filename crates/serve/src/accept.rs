@@ -24,8 +24,8 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The minimum time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Passes each connection to the worker with the fewest until `draining` is true, then drops the listener and the workers'
-/// inboxes. A connection that is not passed by then is closed.
+/// Passes each connection to the worker with the fewest until `draining` is true, then drops the
+/// listener and the workers' inboxes. A connection that is not passed by then is closed.
 pub(super) async fn run(
     listener: TcpListener,
     workers: Vec<Worker>,
@@ -54,7 +54,8 @@ pub(super) async fn run(
     }
 }
 
-/// Accepts one connection and passes it to the worker with the fewest. Waits while the inbox of this worker is full.
+/// Accepts one connection and passes it to the worker with the fewest. Waits while the inbox of
+/// this worker is full.
 async fn pass_one(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
@@ -69,7 +70,8 @@ async fn pass_one(
     Ok(())
 }
 
-/// Accepts one connection and waits for its permit. At the limit, further connections wait in the kernel's bounded backlog.
+/// Accepts one connection and waits for its permit. At the limit, further connections wait in the
+/// kernel's bounded backlog.
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
@@ -86,8 +88,8 @@ async fn accept(
     })
 }
 
-/// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all have requests in
-/// progress, the new one waits.
+/// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all
+/// have requests in progress, the new one waits.
 ///
 /// # Errors
 /// Fails when the semaphore is closed.

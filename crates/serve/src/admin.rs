@@ -1,11 +1,12 @@
-//! The listener for administrators: it lists and ends sessions, drops cached tokens, and serves metrics.
+//! The listener for administrators: it lists and ends sessions, drops cached tokens, and serves
+//! metrics.
 //!
-//! It runs on the control runtime, apart from the requests of clients. Each request must have the token, a permitted `Host` and
-//! no `Origin`, and each is logged and audited, except successful requests for metrics. An action continues when its client
-//! disconnects.
+//! It runs on the control runtime, apart from the requests of clients. Each request must have the
+//! token, a permitted `Host` and no `Origin`, and each is logged and audited, except successful
+//! requests for metrics. An action continues when its client disconnects.
 //!
-//! A connection without a valid token cannot keep administrators out: it is closed after [`AUTHENTICATION_TIMEOUT`], and earlier if
-//! it is idle and the place is needed.
+//! A connection without a valid token cannot keep administrators out: it is closed after
+//! [`AUTHENTICATION_TIMEOUT`], and earlier if it is idle and the place is needed.
 
 mod access;
 mod authenticated;
@@ -48,10 +49,11 @@ use portcullis_config::plan::AdminPlan;
 
 pub use self::listener::AdminListener;
 
-/// The maximum number of connections, including those that have ended while their actions continue. At this number, an idle
-/// connection is closed for a new one; if none is idle, the new one waits.
+/// The maximum number of connections, including those that have ended while their actions continue.
+/// At this number, an idle connection is closed for a new one; if none is idle, the new one waits.
 const MAX_CONNECTIONS: u32 = 16;
-/// The time from the accepted connection to the head of a request with a valid token. It includes the TLS handshake.
+/// The time from the accepted connection to the head of a request with a valid token. It includes
+/// the TLS handshake.
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause after a failed accept.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
@@ -138,8 +140,8 @@ impl AdminServer {
     }
 }
 
-/// Accepts a connection, and waits for its permit. Logs each failed accept, and pauses after it. Returns `None` only if the
-/// semaphore is closed.
+/// Accepts a connection, and waits for its permit. Logs each failed accept, and pauses after it.
+/// Returns `None` only if the semaphore is closed.
 async fn accept(
     listener: &Listening,
     permits: &Arc<Semaphore>,
@@ -175,8 +177,8 @@ fn spawn<F>(
     table.set_task(slot, task);
 }
 
-/// Serves a connection until it ends, `stop` is true, or it has had no valid token in time. Its permit is held until its actions
-/// have ended, too.
+/// Serves a connection until it ends, `stop` is true, or it has had no valid token in time. Its
+/// permit is held until its actions have ended, too.
 async fn serve(
     accepted: Accepted,
     tls: Option<Tls>,

@@ -11,7 +11,8 @@ pub const END_SESSIONS: &str = "/v1/sessions/end";
 /// The path that drops an issuer's cached tokens.
 pub const DROP_TOKENS: &str = "/v1/tokens/drop";
 
-/// The reason code of a drop of tokens that holds in one process and is not confirmed by all replicas.
+/// The reason code of a drop of tokens that holds in one process and is not confirmed by all
+/// replicas.
 pub const DROP_NOT_SHARED: &str = "admin.drop_not_shared";
 
 /// The maximum number of sessions on one page.
@@ -57,7 +58,8 @@ pub struct SessionEntry {
     pub protocol_version: Option<String>,
 }
 
-/// Which sessions end: one by its hash, or all of a subject, of a client, or of a subject with a client.
+/// Which sessions end: one by its hash, or all of a subject, of a client, or of a subject with a
+/// client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EndRequest {
@@ -81,7 +83,8 @@ pub struct EndRequest {
 /// The result of ending sessions. The end is recorded.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EndResult {
-    /// The number of sessions that ended in the table of this process. Sessions in no table end, too, and are not counted.
+    /// The number of sessions that ended in the table of this process. Sessions in no table end,
+    /// too, and are not counted.
     pub sessions_ended: usize,
     /// The number of event streams that ended in this process.
     pub streams_ended: usize,
@@ -105,7 +108,8 @@ pub struct DropResult {
     pub tokens_dropped: usize,
     /// The number of event streams that ended in this process.
     pub streams_ended: usize,
-    /// Whether the issuer's keys and metadata were fetched again. If not, the former ones remain in use.
+    /// Whether the issuer's keys and metadata were fetched again. If not, the former ones remain in
+    /// use.
     pub keys_fetched: bool,
 }
 

@@ -7,5 +7,6 @@ use http_body_util::{Either, combinators::BoxBody};
 
 use super::legacy_calls::LegacyBody;
 
-/// The body of an upstream's response: left that of the demo server and of this program, right that of an HTTP upstream.
+/// The body of an upstream's response: left that of the demo server and of this program, right that
+/// of an HTTP upstream.
 pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, LegacyBody>;

@@ -36,7 +36,8 @@ pub(super) struct TaskInputs {
     pub(super) return_freed_memory: fn(),
 }
 
-/// The running tasks. Those that are not held here, such as the sweep of event streams, end with the runtime.
+/// The running tasks. Those that are not held here, such as the sweep of event streams, end with
+/// the runtime.
 pub(super) struct BackgroundTasks {
     upstream_ends: UpstreamEndTask,
     replicas: Option<ReplicasTask>,
@@ -103,7 +104,8 @@ impl BackgroundTasks {
         }
     }
 
-    /// Waits until the ends of sessions at other replicas are known, for a bounded time, or until `shutdown` is true.
+    /// Waits until the ends of sessions at other replicas are known, for a bounded time, or until
+    /// `shutdown` is true.
     pub(super) async fn wait_for_replicas(&self, mut shutdown: watch::Receiver<bool>) {
         let Some(ReplicasTask { replicas, .. }) = &self.replicas else {
             return;
@@ -119,7 +121,8 @@ impl BackgroundTasks {
         self.reloads.abort();
     }
 
-    /// Stops the sweep of expired sessions and tokens, and asks the listener for administrators to stop.
+    /// Stops the sweep of expired sessions and tokens, and asks the listener for administrators to
+    /// stop.
     pub(super) fn stop_changes(&self) {
         self.table_sweep.abort();
         if let Some(admin) = &self.admin {
@@ -127,7 +130,8 @@ impl BackgroundTasks {
         }
     }
 
-    /// Waits until the actions of administrators in progress have ended, so that they reach the audit trail.
+    /// Waits until the actions of administrators in progress have ended, so that they reach the
+    /// audit trail.
     pub(super) async fn finish_admin(&mut self, limit: Duration) {
         if let Some(admin) = self.admin.take() {
             let _ = timeout(limit, admin.task).await;

@@ -62,7 +62,8 @@ impl ChangedFiles {
         self.keys = KeyFiles::of(plan, &self.sessions);
     }
 
-    /// Uses the certificate and the keys of files that have changed. Unusable files leave them unchanged.
+    /// Uses the certificate and the keys of files that have changed. Unusable files leave them
+    /// unchanged.
     pub(super) fn check(&mut self) {
         if let Some(certificate) = &mut self.certificate {
             certificate.check();

@@ -43,7 +43,8 @@ pub(super) trait Handler: Clone + Send + Sync + 'static {
 pub(super) struct ConnectionLimits {
     /// The maximum size of a request's head in bytes.
     pub(super) max_head: usize,
-    /// The maximum number of header fields of an HTTP/1.1 request. On HTTP/2 the handler counts them.
+    /// The maximum number of header fields of an HTTP/1.1 request. On HTTP/2 the handler counts
+    /// them.
     pub(super) max_headers: usize,
     /// The time limit for a request's head, counted from the end of the previous request.
     pub(super) idle: Duration,
@@ -51,8 +52,8 @@ pub(super) struct ConnectionLimits {
     pub(super) body: BodyTimeouts,
     /// The maximum number of open HTTP/2 streams.
     pub(super) max_streams: u32,
-    /// The number of HTTP/2 streams that the peer resets, and of errors that it causes, after which the connection is
-    /// closed (CVE-2023-44487 and similar attacks).
+    /// The number of HTTP/2 streams that the peer resets, and of errors that it causes, after which
+    /// the connection is closed (CVE-2023-44487 and similar attacks).
     pub(super) max_resets: usize,
 }
 
@@ -65,8 +66,8 @@ const HEADERS_ON_STACK: usize = 100;
 /// The longest time that an idle or blocked connection takes to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long an idle HTTP/1.1 connection stays open at a shutdown. A request that is on its way is still answered, and the
-/// response asks the client to close.
+/// How long an idle HTTP/1.1 connection stays open at a shutdown. A request that is on its way is
+/// still answered, and the response asks the client to close.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How often a silent HTTP/2 peer is pinged.
@@ -76,8 +77,8 @@ const HTTP2_PING: Duration = Duration::from_secs(60);
 pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // `serve` enforces the timeout of a head with one timer per connection, not one per request.
-    // `pipeline_flush` stays off: it delays a response while bytes of the next head arrive, without limit if the response
-    // refuses that head. Head and body leave in one plain write.
+    // `pipeline_flush` stays off: it delays a response while bytes of the next head arrive, without
+    // limit if the response refuses that head. Head and body leave in one plain write.
     builder
         .http1()
         .header_read_timeout(None)
@@ -86,8 +87,8 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     if limits.max_headers != HEADERS_ON_STACK {
         builder.http1().max_headers(limits.max_headers);
     }
-    // Resets sent by this side keep h2's limit of 1,024 per connection: late data after an early rejection causes one,
-    // and a connection can have many rejections.
+    // Resets sent by this side keep h2's limit of 1,024 per connection: late data after an early
+    // rejection causes one, and a connection can have many rejections.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -99,8 +100,9 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     builder
 }
 
-/// Serves a connection until either side closes it, it is idle or blocked for too long, or the server shuts down and the last
-/// request has ended. At a shutdown, HTTP/2 clients receive GOAWAY, and responses of HTTP/1.1 have `Connection: close`.
+/// Serves a connection until either side closes it, it is idle or blocked for too long, or the
+/// server shuts down and the last request has ended. At a shutdown, HTTP/2 clients receive GOAWAY,
+/// and responses of HTTP/1.1 have `Connection: close`.
 pub(super) async fn serve<S, H>(
     stream: S,
     peer: SocketAddr,
@@ -335,8 +337,8 @@ mod tests {
         );
     }
 
-    /// Returns the client's end of a connection with this number of requests for a mebibyte, and the task that serves
-    /// it.
+    /// Returns the client's end of a connection with this number of requests for a mebibyte, and
+    /// the task that serves it.
     async fn connection_with_requests(
         requests: usize,
     ) -> (DuplexStream, tokio::task::JoinHandle<()>) {

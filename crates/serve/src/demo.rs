@@ -49,7 +49,8 @@ impl DemoServer {
         Ok(Self { served })
     }
 
-    /// Responds to a request. GET opens an event stream without events, which the endpoint keeps alive and ends.
+    /// Responds to a request. GET opens an event stream without events, which the endpoint keeps
+    /// alive and ends.
     pub(crate) fn respond(self, request: &Admitted) -> Response<DemoBody> {
         match *request.method() {
             Method::POST => respond_to_message(request, self.served),

@@ -12,8 +12,8 @@ use super::{
 };
 use portcullis_config::{Config, Diagnostic, KeyPath, plan::Plan};
 
-/// Returns the plan of a configuration that can run. Accesses no network and opens no port. Does not check the port and the
-/// state directory.
+/// Returns the plan of a configuration that can run. Accesses no network and opens no port. Does
+/// not check the port and the state directory.
 ///
 /// # Errors
 /// Fails with all errors of the configuration, or the first reason why its plan cannot run.

@@ -22,8 +22,8 @@ const WORKER_RESERVE: usize = 8;
 /// The number of connections to one issuer, in addition to those for introspection.
 const ISSUER_RESERVE: usize = 4;
 
-/// Raises the process's limit of open files for the plan, at most to the hard limit. If that is not enough, lowers the
-/// plan's connection limits in proportion. Returns `None` if nothing is lowered.
+/// Raises the process's limit of open files for the plan, at most to the hard limit. If that is not
+/// enough, lowers the plan's connection limits in proportion. Returns `None` if nothing is lowered.
 pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     let upstreams = connection_limits(plan);
     let wanted = Files::wanted(plan, &upstreams);
@@ -39,8 +39,8 @@ pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     })
 }
 
-/// As [`fit`] for the plan of a reload: the running server accepts `clients` connections, which a reload does not change.
-/// Only those of upstreams are lowered.
+/// As [`fit`] for the plan of a reload: the running server accepts `clients` connections, which a
+/// reload does not change. Only those of upstreams are lowered.
 pub(super) fn fit_reloaded(plan: &mut Plan, clients: usize) -> Option<Shortage> {
     let configured = std::mem::replace(&mut plan.limits.max_connections, clients);
     let upstreams = connection_limits(plan);
@@ -208,7 +208,8 @@ impl Files {
         })
     }
 
-    /// Lowers only the connections to upstreams. Returns `None` if all connections already fit, or there are no upstreams.
+    /// Lowers only the connections to upstreams. Returns `None` if all connections already fit, or
+    /// there are no upstreams.
     fn with_fitted_upstreams(&self, limit: usize) -> Option<Self> {
         if self.total() <= limit || self.upstreams.is_empty() {
             return None;
@@ -221,8 +222,9 @@ impl Files {
     }
 }
 
-/// Lowers numbers of connections to at most `available` in total, in proportion. Each result is at least 1, so
-/// their total can exceed `available`. Each wanted number is at least 1: the configuration requires it.
+/// Lowers numbers of connections to at most `available` in total, in proportion. Each result is at
+/// least 1, so their total can exceed `available`. Each wanted number is at least 1: the
+/// configuration requires it.
 fn lowered(wanted: &[usize], available: usize) -> Vec<usize> {
     let above_one = |max: usize| max.saturating_sub(1) as u128;
     let rest = available.saturating_sub(wanted.len()) as u128;
@@ -245,11 +247,11 @@ struct FileLimit {
     refusal: Option<std::io::Error>,
 }
 
-/// Raises the soft limit to `needed` if it is lower, at most to the hard limit. Returns the resulting limit, or `None`
-/// if there is none.
+/// Raises the soft limit to `needed` if it is lower, at most to the hard limit. Returns the
+/// resulting limit, or `None` if there is none.
 ///
-/// On macOS the hard limit can be unlimited and a soft limit above `kern.maxfilesperproc` is refused. The soft limit then
-/// stays as it is; a lower one is not tried.
+/// On macOS the hard limit can be unlimited and a soft limit above `kern.maxfilesperproc` is
+/// refused. The soft limit then stays as it is; a lower one is not tried.
 #[cfg(unix)]
 fn raise(needed: usize) -> Option<FileLimit> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -351,7 +353,8 @@ mod tests {
         assert_eq!((fitted.clients, fitted.total()), (724, 1_024));
     }
 
-    /// L9: the warning of a reload names the files for all configured clients, also if the start has lowered their number.
+    /// L9: the warning of a reload names the files for all configured clients, also if the start
+    /// has lowered their number.
     #[test]
     fn a_reload_counts_the_configured_clients() {
         assert_eq!(files(88, &[10_000]).after_restart(10_000), 20_080);

@@ -15,8 +15,8 @@ struct VersionedFile {
 }
 
 impl FileVersions {
-    /// Returns the versions of the configuration file and of the files that a configuration names, apart from
-    /// certificates and session keys.
+    /// Returns the versions of the configuration file and of the files that a configuration names,
+    /// apart from certificates and session keys.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
         let named = config.files().into_iter().map(Path::to_owned);
         Self(

@@ -11,7 +11,8 @@ use portcullis_guard::TrustedProxies;
 /// The number of requests that are examined. A proxy in front is noticed with the first one.
 const EXAMINED: u32 = 1000;
 
-/// Examines the first requests of a configuration for forwarding headers that are ignored, and warns once.
+/// Examines the first requests of a configuration for forwarding headers that are ignored, and
+/// warns once.
 pub(super) struct ForwardedHeaders {
     proxies: TrustedProxies,
     /// The number of requests still to be examined. 0 after the warning.

@@ -1,4 +1,5 @@
-//! The report of `/readyz`: which issuers are usable, and whether the ends of other replicas are known.
+//! The report of `/readyz`: which issuers are usable, and whether the ends of other replicas are
+//! known.
 
 use std::sync::Arc;
 
@@ -12,14 +13,16 @@ pub(super) struct Readiness<'a> {
     pub(super) issuers: &'a [Arc<TrustedIssuer>],
 }
 
-/// Whether the connection to other replicas permits that clients are sent to this one, with the report about it.
+/// Whether the connection to other replicas permits that clients are sent to this one, with the
+/// report about it.
 pub(crate) struct ReplicaReadiness {
     pub(crate) is_ready: bool,
     pub(crate) report: Value,
 }
 
-/// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and while
-/// the server shuts down, or the connection to other `replicas` does not permit it. Also returns the report.
+/// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified,
+/// and 503 otherwise and while the server shuts down, or the connection to other `replicas` does
+/// not permit it. Also returns the report.
 pub(super) fn ready<'a>(
     is_draining: bool,
     resources: impl Iterator<Item = Readiness<'a>>,

@@ -31,12 +31,13 @@ impl Kept {
         }
     }
 
-    /// Opens the state directory, which holds the sessions and the key of the audit trail, and then the trail. Waits for the process that
-    /// uses the directory, at most for the shutdown timeout. Returns `None` if `shutdown` becomes true meanwhile.
+    /// Opens the state directory, which holds the sessions and the key of the audit trail, and then
+    /// the trail. Waits for the process that uses the directory, at most for the shutdown timeout.
+    /// Returns `None` if `shutdown` becomes true meanwhile.
     ///
     /// # Errors
-    /// Fails if one of them cannot be used and the configuration does not permit to start without it. The message names the key and
-    /// the fix.
+    /// Fails if one of them cannot be used and the configuration does not permit to start without
+    /// it. The message names the key and the fix.
     pub async fn open(
         plan: &Plan,
         shutdown: watch::Receiver<bool>,
@@ -60,7 +61,8 @@ impl Kept {
                 }
             }
         };
-        // The former process has released the directory after its last record, so that the trail continues after that.
+        // The former process has released the directory after its last record, so that the trail
+        // continues after that.
         let keys = match &plan.audit {
             Some(audit) => chain_keys(audit, &directory)?,
             None => None,
@@ -85,8 +87,8 @@ impl Kept {
         Ok(Some(Self { sessions, audit }))
     }
 
-    /// Returns what would prevent [`open`](Self::open), as far as that can be seen while another process may use the directory. Changes
-    /// nothing.
+    /// Returns what would prevent [`open`](Self::open), as far as that can be seen while another
+    /// process may use the directory. Changes nothing.
     pub fn examine(plan: &Plan) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let directory = plan.state_dir.as_deref();
@@ -129,7 +131,8 @@ enum Directory {
     Unusable(StateError),
 }
 
-/// Returns the keys of the chain: the configured ones, or else those in the state directory. `None` if records are not chained.
+/// Returns the keys of the chain: the configured ones, or else those in the state directory. `None`
+/// if records are not chained.
 ///
 /// # Errors
 /// Fails if there is no usable key, and the configuration does not permit records without a chain.
@@ -165,7 +168,8 @@ fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option
     }
 }
 
-/// Starts the trail. Logs why a new chain begins, if the former one cannot be continued and the configuration permits that.
+/// Starts the trail. Logs why a new chain begins, if the former one cannot be continued and the
+/// configuration permits that.
 ///
 /// # Errors
 /// As [`AuditTrail::start`]. The message names the key and the fix.

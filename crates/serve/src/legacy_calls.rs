@@ -1,5 +1,6 @@
-//! Requests of legacy clients. They continue at the upstream when the client disconnects, and can be resumed if the upstream
-//! allows it (MCP 2025-11-25, Transports, Sending Messages). Modern requests end with their client.
+//! Requests of legacy clients. They continue at the upstream when the client disconnects, and can
+//! be resumed if the upstream allows it (MCP 2025-11-25, Transports, Sending Messages). Modern
+//! requests end with their client.
 
 mod response;
 
@@ -27,7 +28,8 @@ const CONTINUE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 const MAX_PER_SESSION: usize = 16;
 /// The requests of one resource that continue at once.
 const MAX_TOTAL: usize = 1024;
-/// How long a request that resumes a stream, or ends the session, waits for the end of the requests before it.
+/// How long a request that resumes a stream, or ends the session, waits for the end of the requests
+/// before it.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The requests of one resource that continue without their clients.
@@ -69,8 +71,9 @@ impl LegacyCalls {
         })
     }
 
-    /// Forwards a request. A POST of a legacy revision continues if the client disconnects, except those that open a session,
-    /// for which [`InitializeCalls`](super::sessions::initialize::InitializeCalls) exists.
+    /// Forwards a request. A POST of a legacy revision continues if the client disconnects, except
+    /// those that open a session, for which
+    /// [`InitializeCalls`](super::sessions::initialize::InitializeCalls) exists.
     pub(super) fn start(
         self: &Arc<Self>,
         admitted: Admitted,
@@ -93,8 +96,8 @@ impl LegacyCalls {
         LegacyFuture::new(forward(admitted), continuation)
     }
 
-    /// Takes the continued requests of a session that must end before this request is forwarded: it resumes a stream, which
-    /// has one reader at a time, or ends the session.
+    /// Takes the continued requests of a session that must end before this request is forwarded: it
+    /// resumes a stream, which has one reader at a time, or ends the session.
     pub(super) fn superseded_by(&self, admitted: &Admitted) -> Option<Superseded> {
         let supersedes = match *admitted.method() {
             Method::GET => admitted.headers().contains_key("last-event-id"),
@@ -110,7 +113,8 @@ impl LegacyCalls {
         Some(Superseded(calls))
     }
 
-    /// Continues a request on the current runtime. At a limit, or without a runtime, the request ends.
+    /// Continues a request on the current runtime. At a limit, or without a runtime, the request
+    /// ends.
     fn add(self: Arc<Self>, session: HeaderValue, call: impl Future<Output = ()> + Send + 'static) {
         let Ok(runtime) = Handle::try_current() else {
             return;

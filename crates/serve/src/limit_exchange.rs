@@ -1,4 +1,5 @@
-//! The exchange of counted requests and of opened sessions with other replicas, so that limits apply to all of them together.
+//! The exchange of counted requests and of opened sessions with other replicas, so that limits
+//! apply to all of them together.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +30,8 @@ pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
     tokio::spawn(run(Arc::clone(state), replicas.clone()));
 }
 
-/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas, periodically.
+/// Sends the requests that were counted here, and the sessions that were opened, to the other
+/// replicas, periodically.
 async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
     every(INTERVAL, || {
         let state = state.load();

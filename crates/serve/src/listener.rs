@@ -1,4 +1,5 @@
-//! The listening socket: a new one, or one that a service manager passes (systemd's socket activation).
+//! The listening socket: a new one, or one that a service manager passes (systemd's socket
+//! activation).
 
 use std::{
     io,
@@ -36,8 +37,8 @@ pub(super) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpLi
     Ok(listener)
 }
 
-/// A listening socket that a service manager opened and passes to this process. It outlives the process: between two
-/// processes, clients wait in its queue.
+/// A listening socket that a service manager opened and passes to this process. It outlives the
+/// process: between two processes, clients wait in its queue.
 pub struct PassedListener {
     listener: TcpListener,
     address: SocketAddr,
@@ -53,7 +54,8 @@ impl PassedListener {
     }
 
     fn passed() -> anyhow::Result<Option<Self>> {
-        // `listenfd` also takes sockets whose `LISTEN_PID` is missing. They could be meant for another process.
+        // `listenfd` also takes sockets whose `LISTEN_PID` is missing. They could be meant for
+        // another process.
         if std::env::var_os("LISTEN_PID").is_none_or(|process| process.is_empty()) {
             return Ok(None);
         }
@@ -107,7 +109,8 @@ impl PassedListener {
     }
 }
 
-/// Returns whether a socket listens. macOS has no such option; a socket that does not listen fails in `accept` there.
+/// Returns whether a socket listens. macOS has no such option; a socket that does not listen fails
+/// in `accept` there.
 fn is_listening(socket: &TcpListener) -> io::Result<bool> {
     #[cfg(not(target_vendor = "apple"))]
     return Ok(rustix::net::sockopt::socket_acceptconn(socket)?);

@@ -6,7 +6,8 @@ use portcullis_guard::limit::RateLimiter;
 use portcullis_store::{LimitCounts, LimitUse};
 use sha2::{Digest as _, Sha256};
 
-/// The rate limits of a configuration, by numbers that all replicas with the same configuration use.
+/// The rate limits of a configuration, by numbers that all replicas with the same configuration
+/// use.
 pub(super) struct NumberedLimits(HashMap<u64, Arc<RateLimiter>>);
 
 impl NumberedLimits {
@@ -22,7 +23,8 @@ impl NumberedLimits {
         )
     }
 
-    /// Takes the requests that were counted here. A limit that is new counts from the first call on.
+    /// Takes the requests that were counted here. A limit that is new counts from the first call
+    /// on.
     pub(super) fn take_uses(&self) -> Vec<LimitUse> {
         let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
             let limit = *limit;

@@ -16,7 +16,9 @@ pub(super) struct Observers {
     pub(super) traces: Option<Traces>,
 }
 
-/// The metrics are not told here: [`MeasuredRequests`](portcullis_telemetry::metrics::MeasuredRequests) counts the decisions of each resource.
+/// The metrics are not told here:
+/// [`MeasuredRequests`](portcullis_telemetry::metrics::MeasuredRequests) counts the decisions of
+/// each resource.
 impl DecisionSink for Observers {
     fn decided(&self, decision: &Decision<'_>) {
         self.access.decided(decision);
@@ -29,7 +31,8 @@ impl DecisionSink for Observers {
     }
 }
 
-/// The access log and the traces are not told: they have one entry for each request, that of its decision.
+/// The access log and the traces are not told: they have one entry for each request, that of its
+/// decision.
 impl StreamObserver for Observers {
     fn ended(&self, stream: &EndedStream<'_>) {
         if let Some(metrics) = &self.metrics {

@@ -1,4 +1,5 @@
-//! Responses of the server itself: liveness, readiness, and rejections of requests that reach no guard.
+//! Responses of the server itself: liveness, readiness, and rejections of requests that reach no
+//! guard.
 
 use std::time::Instant;
 
@@ -47,7 +48,8 @@ struct Answer {
     media_type: HeaderValue,
 }
 
-/// Responds to requests for liveness and readiness, and with 404 to all others. `Host` and `Origin` are checked first.
+/// Responds to requests for liveness and readiness, and with 404 to all others. `Host` and `Origin`
+/// are checked first.
 pub(super) fn without_resource<B>(
     state: &ServerState,
     request: &Request<B>,

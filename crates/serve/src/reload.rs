@@ -1,4 +1,5 @@
-//! Reloading, at SIGHUP and when files change: the configuration, certificates and session keys, and the audit file.
+//! Reloading, at SIGHUP and when files change: the configuration, certificates and session keys,
+//! and the audit file.
 
 mod candidate;
 
@@ -54,8 +55,8 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Returns a reloader for the running configuration, whose files and secrets have this content. The server accepts
-    /// `max_connections` connections of clients.
+    /// Returns a reloader for the running configuration, whose files and secrets have this content.
+    /// The server accepts `max_connections` connections of clients.
     pub(super) fn new(
         state: Arc<ArcSwap<ServerState>>,
         source: Option<ConfigSource>,
@@ -80,7 +81,8 @@ impl Reloader {
         }
     }
 
-    /// Reloads at each SIGHUP and, if the configuration says so, when its files change. Never returns.
+    /// Reloads at each SIGHUP and, if the configuration says so, when its files change. Never
+    /// returns.
     pub(super) async fn run(mut self, mut hangups: Option<Signal>) {
         let mut period = interval(CHECK_PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,5 @@
-//! Dropping of cached tokens, by an administrator here or at another replica, and of tokens that another one has found inactive.
+//! Dropping of cached tokens, by an administrator here or at another replica, and of tokens that
+//! another one has found inactive.
 
 use std::sync::Arc;
 

@@ -46,8 +46,8 @@ impl Handler for Router {
     type Body = Either<StackBody, Full<Bytes>>;
     type Future = RouterFuture;
 
-    /// Calls the stack of the resource, or responds itself. The path is compared byte for byte, without decoding. Only a match
-    /// reaches a guard.
+    /// Calls the stack of the resource, or responds itself. The path is compared byte for byte,
+    /// without decoding. Only a match reaches a guard.
     fn handle(
         &self,
         mut request: Request<RequestBody<Incoming>>,
@@ -86,7 +86,8 @@ impl Handler for Router {
 }
 
 pin_project! {
-    /// The future of the response. An `async` block would store the request in addition to the future made from it.
+    /// The future of the response. An `async` block would store the request in addition to the
+    /// future made from it.
     #[project = Projected]
     pub(super) enum RouterFuture {
         Own { response: Option<Response<Full<Bytes>>> },
@@ -117,7 +118,8 @@ impl Future for RouterFuture {
                 } => match ready!(future.poll(cx)) {
                     Ok(mut response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
                         match response.extensions_mut().remove() {
-                            // The configuration was replaced while the body arrived. The body is complete, so this happens once.
+                            // The configuration was replaced while the body arrived. The body is
+                            // complete, so this happens once.
                             Some(SupersededRequest(request)) => {
                                 router.handle(request.map(RequestBody::complete), *peer)
                             }

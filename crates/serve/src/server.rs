@@ -32,7 +32,8 @@ use super::{
 pub struct Program {
     /// Its version, which metrics and spans tell.
     pub version: &'static str,
-    /// Returns the memory that the calling thread has freed to the operating system. It is called on each thread from time to time.
+    /// Returns the memory that the calling thread has freed to the operating system. It is called
+    /// on each thread from time to time.
     pub return_freed_memory: fn(),
 }
 
@@ -70,8 +71,9 @@ impl Listeners {
     }
 }
 
-/// A server that is not yet started. Without the methods below, it binds the addresses of the plan, opens its state directory and audit
-/// trail, does not reload, and keeps the access lines in a bounded queue, which it writes to standard error when it ends.
+/// A server that is not yet started. Without the methods below, it binds the addresses of the plan,
+/// opens its state directory and audit trail, does not reload, and keeps the access lines in a
+/// bounded queue, which it writes to standard error when it ends.
 #[must_use = "a server does nothing until it is served"]
 pub struct Server {
     program: Program,
@@ -101,7 +103,8 @@ impl Server {
         Self { program, ..self }
     }
 
-    /// Sets the source of the configuration. It is reloaded at SIGHUP and, if it says so, when it changes.
+    /// Sets the source of the configuration. It is reloaded at SIGHUP and, if it says so, when it
+    /// changes.
     pub fn source(self, source: ConfigSource) -> Self {
         Self {
             source: Some(source),
@@ -130,12 +133,15 @@ impl Server {
         }
     }
 
-    /// Serves until the shutdown signal has arrived and the requests in progress have ended, or the shutdown timeout has passed.
+    /// Serves until the shutdown signal has arrived and the requests in progress have ended, or the
+    /// shutdown timeout has passed.
     ///
-    /// Raises the process's limit of open files to what the plan needs. If that is not possible, serves fewer connections.
+    /// Raises the process's limit of open files to what the plan needs. If that is not possible,
+    /// serves fewer connections.
     ///
-    /// Runs on the current runtime, which must be a single-threaded one with I/O and time. It accepts connections, fetches keys and
-    /// sweeps sessions; the workers have threads and runtimes of their own.
+    /// Runs on the current runtime, which must be a single-threaded one with I/O and time. It
+    /// accepts connections, fetches keys and sweeps sessions; the workers have threads and runtimes
+    /// of their own.
     ///
     /// # Errors
     /// Fails when the server cannot start, or the last access lines cannot be written.

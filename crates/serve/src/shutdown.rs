@@ -17,7 +17,8 @@ use super::{
     worker_pool::WorkersEnd,
 };
 
-/// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
+/// The minimum time for cancelled requests to report their end, and for the audit trail to write
+/// its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server that accepts no more connections.
@@ -32,7 +33,8 @@ pub(super) struct Shutdown {
 }
 
 impl Shutdown {
-    /// Ends everything, within the configured time and [`FINAL_FLUSH_TIMEOUT`] for each of the last steps.
+    /// Ends everything, within the configured time and [`FINAL_FLUSH_TIMEOUT`] for each of the last
+    /// steps.
     ///
     /// # Errors
     /// Fails when the last access lines cannot be written.

@@ -14,8 +14,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Handles the signals from now on: they do not end the process any more. Those that arrive before
-    /// [`Server::serve`](super::Server::serve) are handled then.
+    /// Handles the signals from now on: they do not end the process any more. Those that arrive
+    /// before [`Server::serve`](super::Server::serve) are handled then.
     ///
     /// # Errors
     /// Fails when the signals cannot be handled.
@@ -29,7 +29,8 @@ impl Signals {
         })
     }
 
-    /// Handles no signal of the process. The server stops when the value becomes true or its sender is dropped.
+    /// Handles no signal of the process. The server stops when the value becomes true or its sender
+    /// is dropped.
     pub fn stop_with(shutdown: watch::Receiver<bool>) -> Self {
         Self {
             shutdown,

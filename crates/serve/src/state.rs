@@ -1,4 +1,5 @@
-//! The state of the server: issuers, sessions and the service stack of each resource, built from a plan.
+//! The state of the server: issuers, sessions and the service stack of each resource, built from a
+//! plan.
 
 mod builder;
 mod ending;
@@ -63,8 +64,8 @@ pub(super) struct ServerState {
 
 impl ServerState {
     /// Builds the state for the current runtime, without network access before
-    /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since the `previous` state are used
-    /// again, with their keys, cached tokens, counts and connections.
+    /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since the
+    /// `previous` state are used again, with their keys, cached tokens, counts and connections.
     ///
     /// # Errors
     /// Fails when the plan cannot run. Nothing has changed then.
@@ -120,8 +121,9 @@ impl ServerState {
         })
     }
 
-    /// Applies the connection limits of the plan that this state was built from to upstreams of the previous state, too:
-    /// these keep their connections, but the limit of open files may divide differently.
+    /// Applies the connection limits of the plan that this state was built from to upstreams of the
+    /// previous state, too: these keep their connections, but the limit of open files may divide
+    /// differently.
     pub(super) fn set_connection_limits(&self, plan: &Plan) {
         // The resources are in the order of the plan.
         for (resource, planned) in self.resources.iter().zip(&plan.resources) {
@@ -140,8 +142,8 @@ impl ServerState {
         }
     }
 
-    /// Starts fetching the issuers' keys, and waits for those of issuers that the `previous` state does not have, at most
-    /// 5 s. Requests then find them.
+    /// Starts fetching the issuers' keys, and waits for those of issuers that the `previous` state
+    /// does not have, at most 5 s. Requests then find them.
     pub(super) async fn fetch_new_keys(&self, previous: &Self) {
         self.spawn_key_refresh();
         let is_new = |new: &&ConfiguredIssuer| {
@@ -269,7 +271,8 @@ impl ServerState {
         }
     }
 
-    /// Ends event streams whose authorization has ended, and rechecks introspected tokens that streams depend on.
+    /// Ends event streams whose authorization has ended, and rechecks introspected tokens that
+    /// streams depend on.
     pub(super) fn sweep_streams(&self) {
         self.issuers
             .iter()
@@ -277,7 +280,8 @@ impl ServerState {
         self.process.streams.sweep();
     }
 
-    /// Lets this configuration decide about requests whose body is still arriving. Call this when new requests use it.
+    /// Lets this configuration decide about requests whose body is still arriving. Call this when
+    /// new requests use it.
     pub(super) fn supersede_replaced(&self) {
         self.replaced
             .in_use()

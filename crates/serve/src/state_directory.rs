@@ -1,4 +1,5 @@
-//! The opening of the state directory: a start waits until the process that it replaces has released it.
+//! The opening of the state directory: a start waits until the process that it replaces has
+//! released it.
 
 use std::{path::Path, time::Duration};
 
@@ -8,11 +9,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// The interval between attempts to lock the directory. The operating system does not notify waiting processes.
+/// The interval between attempts to lock the directory. The operating system does not notify
+/// waiting processes.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Opens and locks a directory. While another process uses it, waits for at most `limit`. Returns `None` if `shutdown` becomes true
-/// meanwhile.
+/// Opens and locks a directory. While another process uses it, waits for at most `limit`. Returns
+/// `None` if `shutdown` becomes true meanwhile.
 ///
 /// # Errors
 /// Fails if the directory cannot be used, or is still in use after the limit.

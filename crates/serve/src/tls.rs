@@ -158,7 +158,8 @@ mod tests {
         }
     }
 
-    /// Returns the TLS version and application protocol that a client negotiates that trusts only this certificate.
+    /// Returns the TLS version and application protocol that a client negotiates that trusts only
+    /// this certificate.
     async fn negotiated(
         tls: &Tls,
         trusted: &CertificateDer<'static>,

@@ -55,7 +55,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended; `done` is dropped then.
+    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended;
+    /// `done` is dropped then.
     ///
     /// # Errors
     /// Fails when the runtime or the thread cannot be created.
@@ -93,7 +94,8 @@ impl Worker {
             .spawn(move || {
                 use_slot_of_worker(number);
                 runtime.block_on(run(accepted, Arc::new(context), cancelled, load));
-                // Cancelled requests end and are logged with the runtime, before the worker counts as done.
+                // Cancelled requests end and are logged with the runtime, before the worker counts
+                // as done.
                 drop((runtime, done));
             })?;
         Ok(worker)
@@ -127,7 +129,8 @@ struct ConnectionContext<H> {
     draining: watch::Receiver<bool>,
 }
 
-/// Serves the connections of the inbox until it is closed and all connections have ended, or they are cancelled.
+/// Serves the connections of the inbox until it is closed and all connections have ended, or they
+/// are cancelled.
 async fn run<H: Handler>(
     mut inbox: mpsc::Receiver<Accepted>,
     context: Arc<ConnectionContext<H>>,

@@ -35,8 +35,8 @@ pub(super) struct WorkersEnd {
 }
 
 impl WorkerPool {
-    /// Starts the workers of a plan. When `draining` is true, they close their connections as soon as no request is in
-    /// progress.
+    /// Starts the workers of a plan. When `draining` is true, they close their connections as soon
+    /// as no request is in progress.
     ///
     /// # Errors
     /// Fails when a thread or its runtime cannot be created.
@@ -89,8 +89,8 @@ impl WorkerPool {
 }
 
 impl WorkersEnd {
-    /// Waits until the requests in progress have ended. Cancels them at the deadline, and waits at most `flush_timeout` until
-    /// each is logged. A worker that is stuck is not waited for.
+    /// Waits until the requests in progress have ended. Cancels them at the deadline, and waits at
+    /// most `flush_timeout` until each is logged. A worker that is stuck is not waited for.
     pub(super) async fn wait(
         mut self,
         state: &ArcSwap<ServerState>,

@@ -1,8 +1,10 @@
-//! The memory of a session, and the time to find one, to open its identifier and to adopt it, with a thousand to a million sessions:
-//! `cargo bench --package portcullis-session`, or as part of `cargo xtask bench`. Each result is a line of JSON.
+//! The memory of a session, and the time to find one, to open its identifier and to adopt it, with
+//! a thousand to a million sessions: `cargo bench --package portcullis-session`, or as part of
+//! `cargo xtask bench`. Each result is a line of JSON.
 //!
-//! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is the memory that the process
-//! requested from the allocator, and *resident* the memory that the kernel assigned, including the overhead of the allocator.
+//! Each session has an owner of its own, with names as long as those of real issuers. *Allocated*
+//! is the memory that the process requested from the allocator, and *resident* the memory that the
+//! kernel assigned, including the overhead of the allocator.
 #![allow(
     clippy::expect_used,
     clippy::print_stdout,
@@ -28,12 +30,14 @@ const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE: &str = "--size";
 const ISSUER: &str = "https://auth.example.com/realms/prod";
 const CLIENT: &str = "4b0c3f9e-desktop-client";
-/// The number of sessions that are looked up in turn: few enough for the caches of any machine, like the sessions in use.
+/// The number of sessions that are looked up in turn: few enough for the caches of any machine,
+/// like the sessions in use.
 const CALLERS: usize = 64;
 const ROUNDS: usize = 101;
 const LOOKUPS: usize = 2_000;
 
-/// The results for one number of sessions. Memory is in bytes per session, and times are medians in nanoseconds.
+/// The results for one number of sessions. Memory is in bytes per session, and times are medians in
+/// nanoseconds.
 struct Row {
     sessions: usize,
     allocated: usize,
@@ -218,7 +222,8 @@ impl Bench {
 
     fn cold_lookup_time(&self) -> f64 {
         let sessions = self.identifiers.len();
-        // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
+        // The stride has no common divisor with the count: each session is found once, and hardly
+        // any is in a cache.
         let numbers = (0..sessions.min(20_000)).map(|turn| 1 + turn * 7_919 % (sessions - 1));
         let times = numbers.map(|number| {
             let subject = subject(number);

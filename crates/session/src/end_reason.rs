@@ -6,16 +6,19 @@
 pub enum EndReason {
     /// The owner deleted the session.
     Deleted,
-    /// The owner deleted the session, but the backend did not confirm the deletion of its own session.
+    /// The owner deleted the session, but the backend did not confirm the deletion of its own
+    /// session.
     DeleteFailed,
     /// The backend's session no longer exists.
     TransportClosed,
-    /// The session was unused for [`SessionSettings::idle_timeout`](crate::SessionSettings::idle_timeout).
+    /// The session was unused for
+    /// [`SessionSettings::idle_timeout`](crate::SessionSettings::idle_timeout).
     Idle,
     /// The session reached [`SessionSettings::lifetime`](crate::SessionSettings::lifetime).
     Lifetime,
-    /// The owner opened another session at [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner), and this
-    /// one was the owner's least recently used.
+    /// The owner opened another session at
+    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner), and this one was
+    /// the owner's least recently used.
     Evicted,
     /// The store is shut down.
     Shutdown,
@@ -27,11 +30,11 @@ pub enum EndReason {
     IssuerRemoved,
     /// Another process has ended the session, and tells the backend.
     EndedElsewhere,
-    /// Another process has ended all sessions of a scope ([`EndScope`](crate::EndScope)), or older ones because there were too many.
-    /// It tells the backends only of those in its own table.
+    /// Another process has ended all sessions of a scope ([`EndScope`](crate::EndScope)), or older
+    /// ones because there were too many. It tells the backends only of those in its own table.
     ScopeEndedElsewhere,
-    /// The store could not remember more ended sessions, and therefore ended the older ones: those of the owner, or of all
-    /// owners. See [`SessionStore`](crate::SessionStore).
+    /// The store could not remember more ended sessions, and therefore ended the older ones: those
+    /// of the owner, or of all owners. See [`SessionStore`](crate::SessionStore).
     Overflow,
     /// An administrator has ended the session.
     Administrator,

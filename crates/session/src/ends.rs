@@ -25,18 +25,20 @@ use crate::{
 
 /// The sessions that have ended, so that their identifiers do not open them again.
 ///
-/// A *tombstone* ends one session of an owner. It is kept until the session's lifetime is over. A *floor* ends all sessions
-/// of a scope that were created up to a certain time.
+/// A *tombstone* ends one session of an owner. It is kept until the session's lifetime is over. A
+/// *floor* ends all sessions of a scope that were created up to a certain time.
 ///
 /// When a table is full, a floor replaces tombstones:
-/// - An owner with too many tombstones gets a floor, which replaces those of its oldest sessions. With too many tombstones
-///   in total, this happens to the owner of the session that ends.
-/// - A subject with too many owners gets a floor, which replaces the ends of those whose ended sessions are oldest. Only ends that
-///   this process records count, because those of other processes do not name the subject.
-/// - With too many scopes, a floor for all sessions replaces the scopes whose ended sessions are oldest.
+/// - An owner with too many tombstones gets a floor, which replaces those of its oldest sessions.
+///   With too many tombstones in total, this happens to the owner of the session that ends.
+/// - A subject with too many owners gets a floor, which replaces the ends of those whose ended
+///   sessions are oldest. Only ends that this process records count, because those of other
+///   processes do not name the subject.
+/// - With too many scopes, a floor for all sessions replaces the scopes whose ended sessions are
+///   oldest.
 ///
-/// A floor is stored as the time from which on sessions are valid, which is 1 ms after the creation of the youngest session
-/// that it ends. All times are in milliseconds of Unix time.
+/// A floor is stored as the time from which on sessions are valid, which is 1 ms after the creation
+/// of the youngest session that it ends. All times are in milliseconds of Unix time.
 pub(crate) struct Ends {
     limits: EndsLimits,
     /// The lifetime of sessions in milliseconds.
@@ -54,8 +56,8 @@ pub(crate) struct Ends {
     valid_from: AtomicU64,
     /// The highest floor of all sessions that a journal has recorded.
     recorded_from: AtomicU64,
-    /// The highest floor that any scope ever had. A new session is created above its floors, so its creation time can be ahead
-    /// of the clock, up to this time.
+    /// The highest floor that any scope ever had. A new session is created above its floors, so its
+    /// creation time can be ahead of the clock, up to this time.
     highest_floor: AtomicU64,
     last_prune: AtomicU64,
 }
@@ -78,7 +80,8 @@ pub(crate) struct EndsLimits {
 /// The minimum time between two searches for expired entries, in milliseconds.
 const PRUNE_INTERVAL: u64 = 60_000;
 
-/// The floors that were raised because a table was full. Each is the creation time of the youngest sessions that it ends.
+/// The floors that were raised because a table was full. Each is the creation time of the youngest
+/// sessions that it ends.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RaisedFloors {
     pub(crate) owner: Option<UnixTime>,
@@ -132,8 +135,8 @@ impl Ends {
         }
     }
 
-    /// Returns whether an identifier of this session has ended: by a floor, or by a tombstone of the session or its older
-    /// generations.
+    /// Returns whether an identifier of this session has ended: by a floor, or by a tombstone of
+    /// the session or its older generations.
     pub(crate) fn contains(
         &self,
         owner: Owner<'_>,
@@ -154,7 +157,8 @@ impl Ends {
                 .is_some_and(|ends| ends.contains(created, session, generation))
     }
 
-    /// Returns the end that includes an identifier of this session, if it has ended: one that is recorded, if there is one.
+    /// Returns the end that includes an identifier of this session, if it has ended: one that is
+    /// recorded, if there is one.
     pub(crate) fn including(
         &self,
         owner: Owner<'_>,
@@ -188,7 +192,8 @@ impl Ends {
         }
     }
 
-    /// Marks an end as recorded. It may have been replaced by a higher floor, which is not recorded then.
+    /// Marks an end as recorded. It may have been replaced by a higher floor, which is not recorded
+    /// then.
     pub(crate) fn set_recorded(&self, end: &SessionEnd) {
         match *end {
             SessionEnd::Session {
@@ -220,7 +225,8 @@ impl Ends {
         }
     }
 
-    /// Returns the creation time of a new session: now, or the time above its floors if one of them is in the future.
+    /// Returns the creation time of a new session: now, or the time above its floors if one of them
+    /// is in the future.
     pub(crate) fn next_creation(
         &self,
         owner: Owner<'_>,
@@ -237,14 +243,16 @@ impl Ends {
         UnixTime::from_millis(floor.max(now.as_millis()))
     }
 
-    /// Returns a floor that includes all sessions that exist now, if no clock is ahead of `latest_now`.
+    /// Returns a floor that includes all sessions that exist now, if no clock is ahead of
+    /// `latest_now`.
     pub(crate) fn floor_above_all(&self, latest_now: UnixTime) -> UnixTime {
         latest_now.max(UnixTime::from_millis(
             self.highest_floor.load(Ordering::Acquire),
         ))
     }
 
-    /// Adds the tombstone of a session, or of its generations below `lowest`. Returns the floors that this raised.
+    /// Adds the tombstone of a session, or of its generations below `lowest`. Returns the floors
+    /// that this raised.
     pub(crate) fn add(
         &self,
         owner: ScopeId,
@@ -292,8 +300,8 @@ impl Ends {
         }
     }
 
-    /// Ends all sessions of a scope that were created no later than `created`. Without a scope, ends those of all scopes.
-    /// Returns the other floors that this raised.
+    /// Ends all sessions of a scope that were created no later than `created`. Without a scope,
+    /// ends those of all scopes. Returns the other floors that this raised.
     pub(crate) fn raise(
         &self,
         scope: Option<ScopeId>,
@@ -321,8 +329,8 @@ impl Ends {
         }
     }
 
-    /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the sessions that were created no
-    /// later than `created`.
+    /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the
+    /// sessions that were created no later than `created`.
     pub(crate) fn has_floor(&self, scope: Option<ScopeId>, created: UnixTime) -> bool {
         let valid_from = match scope {
             Some(scope) => self.scopes.get(&scope).map_or(0, |ends| ends.valid_from()),
@@ -363,7 +371,8 @@ impl Ends {
         all
     }
 
-    /// Returns the highest floor of the wide scopes that contain this owner's sessions at this target; 0 if there is none.
+    /// Returns the highest floor of the wide scopes that contain this owner's sessions at this
+    /// target; 0 if there is none.
     fn wide_floor(&self, owner: Owner<'_>, target: &SessionTarget) -> u64 {
         if !self.has_wide.load(Ordering::Acquire) {
             return 0;
@@ -383,8 +392,8 @@ impl Ends {
             .saturating_sub(self.lifetime)
     }
 
-    /// Replaces the tombstones of an owner's oldest sessions by a floor, and returns it. Of many tombstones, replaces several,
-    /// so that this is rare.
+    /// Replaces the tombstones of an owner's oldest sessions by a floor, and returns it. Of many
+    /// tombstones, replaces several, so that this is rare.
     fn replace_oldest(&self, ends: &mut ScopeEnds, limit: usize) -> Option<UnixTime> {
         let last_replaced = (limit / 1024).min(ends.tombstones().len().checked_sub(1)?);
         let created = ends.tombstones()[last_replaced].created;
@@ -398,8 +407,8 @@ impl Ends {
         Some(UnixTime::from_millis(created))
     }
 
-    /// Replaces the oldest scopes by a floor for all sessions if there are too many, and returns the floor. Expired entries are
-    /// removed first.
+    /// Replaces the oldest scopes by a floor for all sessions if there are too many, and returns
+    /// the floor. Expired entries are removed first.
     fn limit_scopes(&self, oldest: u64) -> Option<UnixTime> {
         if self.scopes.len() <= self.limits.scopes {
             return None;

@@ -10,8 +10,8 @@ pub enum ReservationError {
     #[error("the maximum number of sessions is reached")]
     #[code = "session.store_full"]
     TotalLimit,
-    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached and all sessions of the owner
-    /// are in use.
+    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner) is reached and all
+    /// sessions of the owner are in use.
     #[error("the owner's maximum number of sessions is reached, and all are in use")]
     #[code = "session.owner_full"]
     OwnerLimit,
@@ -37,12 +37,14 @@ pub enum ResolveError {
     #[error("the session has ended")]
     #[code = "session.ended"]
     Ended,
-    /// Another process opened the session. This process cannot continue it before it knows all ends that were recorded
-    /// ([`SessionJournal::is_complete`](crate::SessionJournal::is_complete)). Try again.
+    /// Another process opened the session. This process cannot continue it before it knows all ends
+    /// that were recorded ([`SessionJournal::is_complete`](crate::SessionJournal::is_complete)).
+    /// Try again.
     #[error("the ends of sessions are not known yet")]
     #[code = "session.not_ready"]
     NotReady,
-    /// Another process opened the session. This process cannot continue it, because a limit is reached.
+    /// Another process opened the session. This process cannot continue it, because a limit is
+    /// reached.
     #[error(transparent)]
     #[code(transparent)]
     Capacity(#[from] ReservationError),

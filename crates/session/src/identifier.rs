@@ -22,10 +22,12 @@ pub(crate) use self::{
 };
 pub use self::{key::SessionKey, keys::SessionKeys};
 
-/// The 16 bytes by which an identifier is found in the table. Those of a session's first identifier are the session's id.
+/// The 16 bytes by which an identifier is found in the table. Those of a session's first identifier
+/// are the session's id.
 pub(crate) type RandomPart = [u8; 16];
 
-/// A session identifier for the client: at most 512 characters of base64url. `Debug` prints `[redacted]`. Do not log it.
+/// A session identifier for the client: at most 512 characters of base64url. `Debug` prints
+/// `[redacted]`. Do not log it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identifier(Box<str>);
 
@@ -67,7 +69,8 @@ impl SessionKey {
         )
     }
 
-    /// Returns a short hash that distinguishes the identifiers of one session. It is computed for each request.
+    /// Returns a short hash that distinguishes the identifiers of one session. It is computed for
+    /// each request.
     pub(crate) fn text_hash(&self, identifier: &[u8]) -> u64 {
         key::finish(self.text_hasher(), [identifier])
     }

@@ -9,36 +9,42 @@ use portcullis_metadata::UnixTime;
 pub use self::ticket::{EndConfirmation, EndTicket, NotRecorded};
 use crate::{identifier::SessionId, peer_sessions::AnnouncedSession, scope::ScopeId};
 
-/// The maximum number of sessions in one call of [`SessionJournal::record_last_uses`] or [`SessionJournal::announce`].
+/// The maximum number of sessions in one call of [`SessionJournal::record_last_uses`] or
+/// [`SessionJournal::announce`].
 pub(crate) const JOURNAL_BATCH: usize = 1024;
 
 /// Keeps ends and last uses outside the process, for example in a file or in Redis.
 ///
-/// A store calls the methods on the threads of requests, without a lock. They must not block. Pass the records of other
-/// processes, and those from before a restart, to [`SessionStore::import`](crate::SessionStore::import) and
+/// A store calls the methods on the threads of requests, without a lock. They must not block. Pass
+/// the records of other processes, and those from before a restart, to
+/// [`SessionStore::import`](crate::SessionStore::import) and
 /// [`SessionStore::import_last_uses`](crate::SessionStore::import_last_uses).
 pub trait SessionJournal: Send + Sync + 'static {
-    /// Records an end. The ticket completes when the end is durable, or known to the other processes. An end can be recorded
-    /// several times, and in any order.
+    /// Records an end. The ticket completes when the end is durable, or known to the other
+    /// processes. An end can be recorded several times, and in any order.
     fn record(&self, end: &SessionEnd) -> EndTicket;
 
-    /// Records when sessions were last used. A later use replaces an earlier one. The store calls this only in
-    /// [`SessionStore::record_last_uses`](crate::SessionStore::record_last_uses), with at most 1,024 sessions at a time.
+    /// Records when sessions were last used. A later use replaces an earlier one. The store calls
+    /// this only in [`SessionStore::record_last_uses`](crate::SessionStore::record_last_uses), with
+    /// at most 1,024 sessions at a time.
     fn record_last_uses(&self, uses: &[LastUse]);
 
-    /// Tells other processes of sessions in the table of this one, so that they count them for the limits of their owners, with
-    /// [`SessionStore::import_announced`](crate::SessionStore::import_announced). At most 1,024 sessions at a time. Default: does
-    /// nothing, for a process without others.
+    /// Tells other processes of sessions in the table of this one, so that they count them for the
+    /// limits of their owners, with
+    /// [`SessionStore::import_announced`](crate::SessionStore::import_announced). At most 1,024
+    /// sessions at a time. Default: does nothing, for a process without others.
     fn announce(&self, _sessions: &[AnnouncedSession]) {}
 
-    /// Returns whether all ends that were recorded so far have been imported. While this is false, identifiers that are not in
-    /// the table fail with [`ResolveError::NotReady`](crate::ResolveError::NotReady). Default: `true`.
+    /// Returns whether all ends that were recorded so far have been imported. While this is false,
+    /// identifiers that are not in the table fail with
+    /// [`ResolveError::NotReady`](crate::ResolveError::NotReady). Default: `true`.
     fn is_complete(&self) -> bool {
         true
     }
 
-    /// Returns how late the last uses of other processes can arrive. A session that is idle in this process ends only after
-    /// this additional time, and only if no other process has used it. Default: zero, for a single process.
+    /// Returns how late the last uses of other processes can arrive. A session that is idle in this
+    /// process ends only after this additional time, and only if no other process has used it.
+    /// Default: zero, for a single process.
     fn peer_delay(&self) -> Duration {
         Duration::ZERO
     }
@@ -53,8 +59,8 @@ impl SessionJournal for () {
     fn record_last_uses(&self, _uses: &[LastUse]) {}
 }
 
-/// An end that all processes must know. It can be deleted when the lifetime of the sessions that it ends is over, counted from
-/// [`created`](Self::created).
+/// An end that all processes must know. It can be deleted when the lifetime of the sessions that it
+/// ends is over, counted from [`created`](Self::created).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// Ends a session, or its older identifiers.
@@ -84,7 +90,8 @@ impl SessionEnd {
     const SESSION: u8 = 1;
     const FLOOR: u8 = 2;
     const GLOBAL_FLOOR: u8 = 3;
-    /// The encoding of the missing `lowest_generation` of an ended session. No session has so many generations.
+    /// The encoding of the missing `lowest_generation` of an ended session. No session has so many
+    /// generations.
     const ALL_GENERATIONS: u32 = u32::MAX;
 
     /// Returns the creation time of the session, or of the youngest sessions that end.
@@ -94,8 +101,9 @@ impl SessionEnd {
         }
     }
 
-    /// Returns this end if it ends no session that was created after `latest`. A later floor is lowered to `latest`. Returns `None` for
-    /// the end of a later session: no process accepts such a session, and its end would never expire.
+    /// Returns this end if it ends no session that was created after `latest`. A later floor is
+    /// lowered to `latest`. Returns `None` for the end of a later session: no process accepts such
+    /// a session, and its end would never expire.
     pub fn limited_to(self, latest: UnixTime) -> Option<Self> {
         match self {
             Self::Session { created, .. } => (created <= latest).then_some(self),

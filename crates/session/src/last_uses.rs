@@ -9,7 +9,8 @@ use crate::{identifier::SessionId, journal::LastUse};
 
 /// The last uses that other processes have recorded, or this one before a restart.
 ///
-/// The table is bounded. A session that does not fit can be adopted only within the idle timeout of its creation.
+/// The table is bounded. A session that does not fit can be adopted only within the idle timeout of
+/// its creation.
 pub(crate) struct LastUses {
     max: usize,
     /// The last uses in milliseconds of Unix time.
@@ -25,8 +26,9 @@ impl LastUses {
         }
     }
 
-    /// Adds last uses, as far as there is space. A later one replaces an earlier one. Uses before the valid times are ignored; one after
-    /// them counts as the last valid time, so that every entry expires.
+    /// Adds last uses, as far as there is space. A later one replaces an earlier one. Uses before
+    /// the valid times are ignored; one after them counts as the last valid time, so that every
+    /// entry expires.
     pub(crate) fn import(&self, uses: &[LastUse], valid: RangeInclusive<UnixTime>) {
         let mut free = self.max.saturating_sub(self.uses.len());
         for LastUse { session, time } in uses.iter().filter(|used| used.time >= *valid.start()) {

@@ -1,7 +1,7 @@
 //! The owner of a session, and the encoding of owners.
 
-/// The owner of a session. Two owners are equal if they are the same variant and all their strings are identical, byte for
-/// byte.
+/// The owner of a session. Two owners are equal if they are the same variant and all their strings
+/// are identical, byte for byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner<'a> {
     /// The subject of a token, with the issuer and the client of the token.
@@ -20,12 +20,13 @@ pub enum Owner<'a> {
         /// The client that the token was issued to.
         client: &'a str,
     },
-    /// The owner of all sessions of a resource without authentication. The limit per owner does not apply.
+    /// The owner of all sessions of a resource without authentication. The limit per owner does not
+    /// apply.
     Anonymous,
 }
 
-/// The encoding of an owner: the variant, the lengths of the strings, and the strings. Different owners have different
-/// encodings, and no encoding is a prefix of another.
+/// The encoding of an owner: the variant, the lengths of the strings, and the strings. Different
+/// owners have different encodings, and no encoding is a prefix of another.
 pub(crate) struct Encoded<'a> {
     head: [u8; 25],
     texts: [&'a str; 3],
@@ -40,7 +41,8 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Returns the subject; `None` for a client's own sessions and for [`Anonymous`](Self::Anonymous).
+    /// Returns the subject; `None` for a client's own sessions and for
+    /// [`Anonymous`](Self::Anonymous).
     pub fn subject(&self) -> Option<&'a str> {
         match *self {
             Self::Subject { subject, .. } => Some(subject),
@@ -48,7 +50,8 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Returns the client; `None` if the token does not name one, and for [`Anonymous`](Self::Anonymous).
+    /// Returns the client; `None` if the token does not name one, and for
+    /// [`Anonymous`](Self::Anonymous).
     pub fn client(&self) -> Option<&'a str> {
         match *self {
             Self::Subject { client, .. } => client,
@@ -80,7 +83,8 @@ impl<'a> Owner<'a> {
         Encoded { head, texts }
     }
 
-    /// Returns the owner with this encoding; [`Anonymous`](Self::Anonymous) if the encoding is not valid.
+    /// Returns the owner with this encoding; [`Anonymous`](Self::Anonymous) if the encoding is not
+    /// valid.
     pub(crate) fn decode(encoded: &'a [u8]) -> Self {
         Self::decoded(encoded).unwrap_or(Self::Anonymous)
     }
@@ -138,7 +142,8 @@ mod tests {
         owner.encode().parts().concat()
     }
 
-    /// E7: a subject never equals a client of the same name, and a missing client never equals an empty one.
+    /// E7: a subject never equals a client of the same name, and a missing client never equals an
+    /// empty one.
     #[test]
     fn different_variants_are_never_equal() {
         let owners = [

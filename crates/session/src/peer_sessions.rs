@@ -16,7 +16,8 @@ use crate::{
 
 /// How often a process announces all sessions in its table, and records their last uses.
 pub(crate) const RECORD_INTERVAL: Duration = Duration::from_secs(30);
-/// How long a session counts after it was last announced: three intervals, so that a lost announcement does not matter.
+/// How long a session counts after it was last announced: three intervals, so that a lost
+/// announcement does not matter.
 const LIFETIME: Duration = RECORD_INTERVAL.saturating_mul(3);
 
 /// A session in the table of a process, which other processes count for the limit of its owner.
@@ -76,7 +77,8 @@ pub(crate) struct PeerSessions {
     len: AtomicUsize,
     /// The sessions of each owner, ordered by their short ids.
     owners: DashMap<ScopeId, Vec<PeerSession>>,
-    /// The owners of each subject. An owner is added with each announcement, and removed with its last session.
+    /// The owners of each subject. An owner is added with each announcement, and removed with its
+    /// last session.
     subjects: DashMap<ScopeId, BTreeSet<ScopeId>>,
 }
 
@@ -147,7 +149,8 @@ impl PeerSessions {
         });
     }
 
-    /// Returns the number of sessions of an owner, without those whose short ids `is_excluded` returns true for.
+    /// Returns the number of sessions of an owner, without those whose short ids `is_excluded`
+    /// returns true for.
     pub(crate) fn count(
         &self,
         owner: ScopeId,
@@ -162,7 +165,8 @@ impl PeerSessions {
             .map_or(0, |sessions| sessions.iter().filter(counts).count())
     }
 
-    /// Returns the owners of a subject that have sessions, or had some until the last [`prune`](Self::prune).
+    /// Returns the owners of a subject that have sessions, or had some until the last
+    /// [`prune`](Self::prune).
     pub(crate) fn owners_of(&self, subject: ScopeId) -> Vec<ScopeId> {
         self.subjects
             .get(&subject)
@@ -189,7 +193,8 @@ impl PeerSessions {
     }
 }
 
-/// Returns the first half of a session id, which is random and therefore suffices to tell sessions apart.
+/// Returns the first half of a session id, which is random and therefore suffices to tell sessions
+/// apart.
 pub(crate) fn short_id(session: &SessionId) -> u64 {
     session
         .first_chunk()
@@ -208,7 +213,8 @@ mod tests {
         }
     }
 
-    /// E13: a session counts once, until it ends or is not announced any more, and the number is bounded.
+    /// E13: a session counts once, until it ends or is not announced any more, and the number is
+    /// bounded.
     #[test]
     fn announced_sessions_count_for_their_owner() {
         let sessions = PeerSessions::new(3);

@@ -1,4 +1,5 @@
-//! Faults that tests plant to show that the model of the life cycle finds them. Other builds do not contain them.
+//! Faults that tests plant to show that the model of the life cycle finds them. Other builds do not
+//! contain them.
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ struct Target {
 }
 
 impl SessionTarget {
-    /// Returns the target with this resource and upstream. `upstream` is any text that differs between upstreams that do not
-    /// share sessions, such as a URL.
+    /// Returns the target with this resource and upstream. `upstream` is any text that differs
+    /// between upstreams that do not share sessions, such as a URL.
     pub fn new(resource: ResourceUri, upstream: &str) -> Self {
         Self(Arc::new(Target {
             resource,
@@ -83,7 +83,8 @@ pub enum EndScope<'a> {
 }
 
 impl Owner<'_> {
-    /// Returns the id of the scope of the owner's subject with all its clients; `None` without a subject.
+    /// Returns the id of the scope of the owner's subject with all its clients; `None` without a
+    /// subject.
     pub(crate) fn subject_scope(self) -> Option<ScopeId> {
         match self {
             Self::Subject {
@@ -170,7 +171,8 @@ impl<'a> EndScope<'a> {
         }
     }
 
-    /// Returns the [wide](ScopeId::is_wide) scopes that contain this owner's sessions at this target.
+    /// Returns the [wide](ScopeId::is_wide) scopes that contain this owner's sessions at this
+    /// target.
     pub(crate) fn wide(
         owner: Owner<'a>,
         target: &'a SessionTarget,

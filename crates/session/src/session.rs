@@ -51,7 +51,8 @@ pub struct Session {
     /// Whether another process opened the session, or this one before a restart.
     is_adopted: bool,
     version: Version,
-    /// When this process opened or adopted the session, in milliseconds of the store's monotonic clock.
+    /// When this process opened or adopted the session, in milliseconds of the store's monotonic
+    /// clock.
     opened: u64,
     /// The age of the session at the time `opened`, in milliseconds.
     age_when_opened: u64,
@@ -63,7 +64,8 @@ pub struct Session {
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// The last generation of the key list. Generations are not counted beyond it, so the list is searched on each use.
+/// The last generation of the key list. Generations are not counted beyond it, so the list is
+/// searched on each use.
 pub(crate) const UNCACHED_GENERATION: u16 = u16::MAX;
 
 /// The data of a session that this process opens or adopts.
@@ -120,17 +122,18 @@ impl Session {
         }
     }
 
-    /// The longest backend identifier that fits in an identifier, in bytes. A session with a longer one is not
-    /// [sealed](Self::is_sealed).
+    /// The longest backend identifier that fits in an identifier, in bytes. A session with a longer
+    /// one is not [sealed](Self::is_sealed).
     pub const MAX_BACKEND_ID: usize = MAX_BACKEND_ID;
 
-    /// Returns the backend's identifier for the session, as passed to [`Reservation::open`](crate::Reservation::open).
+    /// Returns the backend's identifier for the session, as passed to
+    /// [`Reservation::open`](crate::Reservation::open).
     pub fn backend_id(&self) -> &[u8] {
         &self.backend_id
     }
 
-    /// Returns whether the session's identifiers contain the backend's identifier. If so, other processes with the key can
-    /// continue the session. If not, the session ends with this process.
+    /// Returns whether the session's identifiers contain the backend's identifier. If so, other
+    /// processes with the key can continue the session. If not, the session ends with this process.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
@@ -140,7 +143,8 @@ impl Session {
         self.is_adopted
     }
 
-    /// Returns the time at which the session was created, by the clock of the process that created it.
+    /// Returns the time at which the session was created, by the clock of the process that created
+    /// it.
     pub fn created(&self) -> UnixTime {
         self.created
     }
@@ -167,20 +171,22 @@ impl Session {
             .map_or(Owner::Anonymous, Owner::decode)
     }
 
-    /// Returns the session's name in logs: a short keyed hash, equal in all processes with the key. It does not reveal the
-    /// identifier.
+    /// Returns the session's name in logs: a short keyed hash, equal in all processes with the key.
+    /// It does not reveal the identifier.
     pub fn log_hash(&self) -> LogHash {
         LogHash(self.key.log_hash(&self.id))
     }
 
-    /// Returns the value that another layer has attached; `None` if there is none, or if it has another type.
+    /// Returns the value that another layer has attached; `None` if there is none, or if it has
+    /// another type.
     pub fn attachment<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.attachment.get()?.downcast_ref()
     }
 
-    /// Attaches a value, such as the session's open streams, unless one is attached. Returns the attached value; `None` if
-    /// the one that was attached before has another type. The value is dropped with the session. The crate `portcullis-endpoint`
-    /// attaches the streams of each session that it opens.
+    /// Attaches a value, such as the session's open streams, unless one is attached. Returns the
+    /// attached value; `None` if the one that was attached before has another type. The value is
+    /// dropped with the session. The crate `portcullis-endpoint` attaches the streams of each
+    /// session that it opens.
     pub fn attach<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attachment
             .get_or_init(|| Box::new(make()))
@@ -212,7 +218,8 @@ impl Session {
         self.encoded_owner.as_ref()
     }
 
-    /// Returns whether this is the resource and the owner of the session. The upstream is not compared.
+    /// Returns whether this is the resource and the owner of the session. The upstream is not
+    /// compared.
     pub(crate) fn belongs_to(&self, resource: &ResourceUri, owner: Owner<'_>) -> bool {
         self.target.resource() == resource
             && match &self.encoded_owner {
@@ -221,7 +228,8 @@ impl Session {
             }
     }
 
-    /// Returns whether the key list of this generation is known to contain the key. If not, the list must be searched.
+    /// Returns whether the key list of this generation is known to contain the key. If not, the
+    /// list must be searched.
     pub(crate) fn is_known_as_listed(&self, generation: u16) -> bool {
         generation != UNCACHED_GENERATION
             && self.listed_generation.load(Ordering::Relaxed) == generation
@@ -232,7 +240,8 @@ impl Session {
         self.listed_generation.store(generation, Ordering::Relaxed);
     }
 
-    /// Returns the position in the heap of the owner's sessions. Call this only with the owner's lock.
+    /// Returns the position in the heap of the owner's sessions. Call this only with the owner's
+    /// lock.
     pub(crate) fn heap_position(&self) -> usize {
         self.heap_position.load(Ordering::Relaxed) as usize
     }

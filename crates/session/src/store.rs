@@ -53,18 +53,21 @@ use crate::{
 
 /// The sessions of one process. Clones share the store.
 ///
-/// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a new session
-/// evicts the owner's least recently used session that is not in use. At [`SessionSettings::max_per_subject`], new sessions of a
-/// subject are rejected, whichever client has them. Sessions at other processes count for owner and subject as far as a
-/// [`SessionJournal`] announces them; each process allows an owner at least one session.
+/// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At
+/// [`SessionSettings::max_per_owner`], a new session evicts the owner's least recently used session
+/// that is not in use. At [`SessionSettings::max_per_subject`], new sessions of a subject are
+/// rejected, whichever client has them. Sessions at other processes count for owner and subject as
+/// far as a [`SessionJournal`] announces them; each process allows an owner at least one session.
 ///
-/// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another process opened, or this one before
-/// a restart. An adopted session takes capacity like a new one.
+/// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another
+/// process opened, or this one before a restart. An adopted session takes capacity like a new one.
 ///
-/// **Ends.** The store remembers which sessions have ended, so that no process continues them, until their lifetime is over:
-/// 256 sessions of an owner (65,536 without authentication), 1,000,000 in total, and those of 250,000 owners. When an owner
-/// exceeds the first limit, or ends a session at the second one, the owner's oldest sessions end, too
-/// ([`EndReason::Overflow`](crate::EndReason::Overflow)). At the third limit, the oldest sessions of all owners end.
+/// **Ends.** The store remembers which sessions have ended, so that no process continues them,
+/// until their lifetime is over: 256 sessions of an owner (65,536 without authentication),
+/// 1,000,000 in total, and those of 250,000 owners. When an owner exceeds the first limit, or ends
+/// a session at the second one, the owner's oldest sessions end, too
+/// ([`EndReason::Overflow`](crate::EndReason::Overflow)). At the third limit, the oldest sessions
+/// of all owners end.
 ///
 /// **Journal.** A [`SessionJournal`] keeps ends and last uses outside this process.
 #[derive(Clone)]
@@ -72,7 +75,8 @@ pub struct SessionStore(Arc<Inner>);
 
 struct Inner {
     keys: ArcSwap<SessionKeys>,
-    /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It changes after `keys`.
+    /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It
+    /// changes after `keys`.
     key_generation: AtomicU16,
     timeouts: Timeouts,
     /// The maximum age at which a session without a known use is adopted, in milliseconds.
@@ -107,17 +111,19 @@ impl SessionStore {
     /// The maximum difference between the clocks of two processes that is tolerated: 5 s.
     pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
-    /// How far the creation time of a session can be ahead of this process's clock: 11 s, twice the maximum difference and 1 s. A floor
-    /// is ahead of the clock of the process that raises it by the difference, and that clock can be ahead by as much. New sessions
-    /// are created 1 ms above it, as are further floors.
+    /// How far the creation time of a session can be ahead of this process's clock: 11 s, twice the
+    /// maximum difference and 1 s. A floor is ahead of the clock of the process that raises it by
+    /// the difference, and that clock can be ahead by as much. New sessions are created 1 ms above
+    /// it, as are further floors.
     ///
-    /// An identifier with a later creation time is unknown, and so is the end of its session. A later floor counts as one at this
-    /// limit. Otherwise none of them would ever expire.
+    /// An identifier with a later creation time is unknown, and so is the end of its session. A
+    /// later floor counts as one at this limit. Otherwise none of them would ever expire.
     pub const MAX_AHEAD: Duration = Self::MAX_CLOCK_DIFFERENCE
         .saturating_mul(2)
         .saturating_add(Duration::from_secs(1));
 
-    /// Starts a builder. Without further settings, the store uses the system's clock, and keeps nothing outside the process.
+    /// Starts a builder. Without further settings, the store uses the system's clock, and keeps
+    /// nothing outside the process.
     pub fn builder(settings: SessionSettings) -> SessionStoreBuilder {
         SessionStoreBuilder::new(settings)
     }
@@ -172,11 +178,12 @@ impl SessionStore {
             .fetch_update(Ordering::Release, Ordering::Relaxed, next);
     }
 
-    /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are those of the caller's
-    /// token; see [`InUse::rotated_identifier`].
+    /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are
+    /// those of the caller's token; see [`InUse::rotated_identifier`].
     ///
-    /// A reservation ends no session. It requires that the owner has a session that is not in use for each of its reservations
-    /// that would exceed [`SessionSettings::max_per_owner`], so that this session can be evicted.
+    /// A reservation ends no session. It requires that the owner has a session that is not in use
+    /// for each of its reservations that would exceed [`SessionSettings::max_per_owner`], so that
+    /// this session can be evicted.
     ///
     /// # Errors
     /// Fails at a limit, or if the operating system returns no random bytes.
@@ -209,8 +216,8 @@ impl SessionStore {
             .collect()
     }
 
-    /// Ends expired sessions, and releases those that are idle here and were used by another process. Returns the number of
-    /// both: at most 1,024, so there may be more.
+    /// Ends expired sessions, and releases those that are idle here and were used by another
+    /// process. Returns the number of both: at most 1,024, so there may be more.
     ///
     /// Call this periodically. [`resolve`](Self::resolve) also checks the timeouts of its session.
     pub fn sweep(&self) -> usize {

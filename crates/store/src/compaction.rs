@@ -18,8 +18,8 @@ struct Ended {
     lowest_generation: Option<u32>,
 }
 
-/// Returns the ends that still matter: those of sessions that were created at `oldest` or later, without those that another
-/// end includes.
+/// Returns the ends that still matter: those of sessions that were created at `oldest` or later,
+/// without those that another end includes.
 pub(crate) fn needed_ends(
     ends: impl IntoIterator<Item = SessionEnd>,
     oldest: UnixTime,
@@ -129,7 +129,8 @@ mod tests {
         needed
     }
 
-    /// E12: expired and repeated ends go, and those below a floor. An end of all generations wins over one of some.
+    /// E12: expired and repeated ends go, and those below a floor. An end of all generations wins
+    /// over one of some.
     #[test]
     fn ends_that_others_include_go() {
         let ended = [

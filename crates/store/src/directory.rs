@@ -31,10 +31,12 @@ impl StateDirectory {
     /// The name of the file of [`audit_key`](Self::audit_key).
     pub const AUDIT_KEY: &'static str = "audit-key";
 
-    /// Opens a directory and locks it. A missing one is created. One that other users can access gets mode 0700.
+    /// Opens a directory and locks it. A missing one is created. One that other users can access
+    /// gets mode 0700.
     ///
     /// # Errors
-    /// Fails if the directory cannot be created or written, belongs to another user, or is in use by another process.
+    /// Fails if the directory cannot be created or written, belongs to another user, or is in use
+    /// by another process.
     pub fn open(path: &Path) -> Result<Self, StateError> {
         DirBuilder::new()
             .recursive(true)
@@ -85,15 +87,16 @@ impl StateDirectory {
     /// Returns the session keys. The first call generates one and stores it.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written, is too large, if other users can access it, or if its keys cannot be used.
+    /// Fails if the file cannot be read or written, is too large, if other users can access it, or
+    /// if its keys cannot be used.
     pub fn session_keys(&self) -> Result<SessionKeys, StateError> {
         let (path, text) = self.keys(KEYS)?;
         parse_keys(path, &text)
     }
 
-    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and
-    /// secrets that an operator added, one per line. The first call generates one and stores it. Does not check the
-    /// secrets.
+    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of
+    /// an audit trail, and secrets that an operator added, one per line. The first call generates
+    /// one and stores it. Does not check the secrets.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written, is too large, or if other users can access it.
@@ -123,7 +126,8 @@ impl StateDirectory {
         Ok(text)
     }
 
-    /// Replaces a file of this directory atomically. The directory is locked, so the temporary file has one user.
+    /// Replaces a file of this directory atomically. The directory is locked, so the temporary file
+    /// has one user.
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
         portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)
     }
@@ -203,7 +207,8 @@ mod tests {
         assert_eq!(code(directory.session_keys()), Some("state.exposed"));
     }
 
-    /// J4: the key of the audit trail is generated once. It is not that of the sessions, and not readable for others.
+    /// J4: the key of the audit trail is generated once. It is not that of the sessions, and not
+    /// readable for others.
     #[test]
     fn the_audit_key_is_kept() {
         let parent = tempfile::tempdir().unwrap();

@@ -11,7 +11,8 @@ use portcullis_session::KeyError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// A file or the directory cannot be read or written, or the thread that writes them cannot be created.
+    /// A file or the directory cannot be read or written, or the thread that writes them cannot be
+    /// created.
     #[error("{} cannot be used: {error}; name a directory in which this user can read and write files", path.display())]
     Io {
         /// The path.

@@ -16,9 +16,10 @@ use crate::{
 };
 
 impl StateDirectory {
-    /// Checks whether [`open`](Self::open), [`session_keys`](Self::session_keys) and [`FileJournal::open`](crate::FileJournal::open)
-    /// would succeed, as far as that can be seen without changing anything. Another process may use the directory. For root, it may
-    /// belong to another user, who will use it.
+    /// Checks whether [`open`](Self::open), [`session_keys`](Self::session_keys) and
+    /// [`FileJournal::open`](crate::FileJournal::open) would succeed, as far as that can be seen
+    /// without changing anything. Another process may use the directory. For root, it may belong to
+    /// another user, who will use it.
     ///
     /// # Errors
     /// Fails with the error that one of them would return.
@@ -73,7 +74,8 @@ fn can_write(directory: &Path) -> Result<(), StateError> {
 mod tests {
     use super::*;
 
-    /// N4: a directory that can be used, or created, has no error, also while it is in use. Others have that of the start.
+    /// N4: a directory that can be used, or created, has no error, also while it is in use. Others
+    /// have that of the start.
     #[test]
     fn unusable_directories_are_found() {
         let parent = tempfile::tempdir().unwrap();

@@ -24,9 +24,10 @@ use crate::{
 
 /// Keeps the ends of sessions and their last uses in a [`StateDirectory`].
 ///
-/// A thread writes them: all ends that wait are written and synced together, and their tickets complete afterwards. If a
-/// write fails, the tickets of its ends fail, and the log has one error until a write succeeds again. At most 262,144 ends
-/// and as many last uses wait; the tickets of further ends fail, and further last uses are dropped.
+/// A thread writes them: all ends that wait are written and synced together, and their tickets
+/// complete afterwards. If a write fails, the tickets of its ends fail, and the log has one error
+/// until a write succeeds again. At most 262,144 ends and as many last uses wait; the tickets of
+/// further ends fail, and further last uses are dropped.
 ///
 /// Dropping the journal writes what waits.
 pub struct FileJournal {
@@ -53,12 +54,14 @@ impl Recovered {
 impl FileJournal {
     /// Opens the files of a directory and starts the writer thread. Expired records are removed.
     ///
-    /// `unknown` is the end that a journal without a file of ends begins with: if the directory was replaced, or the file was moved away,
-    /// the ends of earlier processes are not known, and their sessions must not continue if the keys are still in use. `None` if there
-    /// can be no such sessions, or their ends are known elsewhere.
+    /// `unknown` is the end that a journal without a file of ends begins with: if the directory was
+    /// replaced, or the file was moved away, the ends of earlier processes are not known, and their
+    /// sessions must not continue if the keys are still in use. `None` if there can be no such
+    /// sessions, or their ends are known elsewhere.
     ///
     /// # Errors
-    /// Fails if a file cannot be read or written, has another format, or is damaged, or if the thread cannot be created.
+    /// Fails if a file cannot be read or written, has another format, or is damaged, or if the
+    /// thread cannot be created.
     pub fn open(
         directory: StateDirectory,
         retention: Retention,
@@ -109,7 +112,8 @@ impl FileJournal {
         ))
     }
 
-    /// Returns a ticket that completes when everything that was recorded before has been written, or has failed.
+    /// Returns a ticket that completes when everything that was recorded before has been written,
+    /// or has failed.
     pub fn flush(&self) -> EndTicket {
         let (confirmation, ticket) = EndTicket::pending();
         self.queue.lock().flushes.push(confirmation);

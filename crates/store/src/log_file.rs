@@ -25,7 +25,8 @@ pub(crate) struct LogFile {
     length: u64,
     /// The length after the file was last rewritten.
     rewritten_length: u64,
-    /// The file can be longer than `length`, because a write failed and its part could not be removed.
+    /// The file can be longer than `length`, because a write failed and its part could not be
+    /// removed.
     is_torn: bool,
     replacement: Replacement,
 }
@@ -35,7 +36,8 @@ pub(crate) struct LogFile {
 enum Replacement {
     /// It is complete, or there was none.
     Complete,
-    /// The file is in use. A power failure can restore the one before it until the directory is synchronized.
+    /// The file is in use. A power failure can restore the one before it until the directory is
+    /// synchronized.
     NotDurable,
     /// The path names a newer file, which could not be opened.
     NotOpened {
@@ -65,11 +67,12 @@ impl Replacement {
 }
 
 impl LogFile {
-    /// Opens a file, or creates it with the records of `first`; an empty file counts as missing. Rewrites it with the records that
-    /// `needed` keeps, and returns them.
+    /// Opens a file, or creates it with the records of `first`; an empty file counts as missing.
+    /// Rewrites it with the records that `needed` keeps, and returns them.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written, has another format, is too large, or is damaged.
+    /// Fails if the file cannot be read or written, has another format, is too large, or is
+    /// damaged.
     pub(crate) fn open<R: Record>(
         directory: &StateDirectory,
         name: &str,
@@ -139,13 +142,14 @@ impl LogFile {
         Ok(())
     }
 
-    /// Rewrites the file with the records that `needed` keeps, if it has grown to twice its size since it was last
-    /// rewritten.
+    /// Rewrites the file with the records that `needed` keeps, if it has grown to twice its size
+    /// since it was last rewritten.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or replaced. The old one stays in use, and this is tried again when it has doubled.
-    /// Also fails if the new file cannot be opened or is not durable. Then [`append`](Self::append) opens it, or
-    /// [`sync`](Self::sync) makes it durable, before anything else counts as written.
+    /// Fails if the file cannot be read or replaced. The old one stays in use, and this is tried
+    /// again when it has doubled. Also fails if the new file cannot be opened or is not durable.
+    /// Then [`append`](Self::append) opens it, or [`sync`](Self::sync) makes it durable, before
+    /// anything else counts as written.
     pub(crate) fn compact<R: Record>(
         &mut self,
         directory: &StateDirectory,
@@ -249,7 +253,8 @@ mod tests {
         assert_eq!(open(&directory).1, [used(2), used(3)]);
     }
 
-    /// E12: a file of another version is an error, and an empty one, which a crash can leave, is not.
+    /// E12: a file of another version is an error, and an empty one, which a crash can leave, is
+    /// not.
     #[test]
     fn other_formats_are_errors() {
         let parent = tempfile::tempdir().unwrap();
@@ -281,8 +286,8 @@ mod tests {
         assert_eq!(open(&directory).1.last(), Some(&used(255)));
     }
 
-    /// E12: a file that was replaced is used even if its directory could not be synchronized, which the next
-    /// synchronization makes up for.
+    /// E12: a file that was replaced is used even if its directory could not be synchronized, which
+    /// the next synchronization makes up for.
     #[test]
     fn a_new_file_that_is_not_durable_is_used() {
         let parent = tempfile::tempdir().unwrap();
@@ -318,8 +323,8 @@ mod tests {
         assert_eq!(open(&directory).1, [used(2), used(3)]);
     }
 
-    /// E12: a new file that could neither be opened nor made durable is opened by the next append. The directory is synchronized
-    /// at the next synchronization, before or after that.
+    /// E12: a new file that could neither be opened nor made durable is opened by the next append.
+    /// The directory is synchronized at the next synchronization, before or after that.
     #[test]
     fn a_superseded_file_becomes_durable() {
         let parent = tempfile::tempdir().unwrap();
@@ -367,7 +372,8 @@ mod tests {
         assert_eq!(open(&directory).1, [used(1)]);
     }
 
-    /// E12: the part of a failed write is removed before the next one, so that no later removal cuts off a record.
+    /// E12: the part of a failed write is removed before the next one, so that no later removal
+    /// cuts off a record.
     #[test]
     fn a_torn_line_is_removed() {
         let parent = tempfile::tempdir().unwrap();

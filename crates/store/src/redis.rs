@@ -35,27 +35,34 @@ pub use self::{
 };
 use crate::{LimitCounts, LimitUse, Revocations};
 
-/// Shares the ends of sessions, their last uses and dropped tokens with other replicas through Redis (6.2 or later) or Valkey.
+/// Shares the ends of sessions, their last uses and dropped tokens with other replicas through
+/// Redis (6.2 or later) or Valkey.
 ///
-/// **Ends.** A ticket completes when the end is stored in Redis and every live replica has acknowledged it. A replica counts as
-/// alive for [`LEASE`](Self::LEASE) after its last beat. As long as one of them does not answer, and while the data is younger than
-/// [`RETURN_TIME`](Self::RETURN_TIME), the journal publishes the end again. After 6 s, or if Redis is not connected, the ticket
-/// fails. The end holds in this process, which writes it as soon as it can.
+/// **Ends.** A ticket completes when the end is stored in Redis and every live replica has
+/// acknowledged it. A replica counts as alive for [`LEASE`](Self::LEASE) after its last beat. As
+/// long as one of them does not answer, and while the data is younger than
+/// [`RETURN_TIME`](Self::RETURN_TIME), the journal publishes the end again. After 6 s, or if Redis
+/// is not connected, the ticket fails. The end holds in this process, which writes it as soon as it
+/// can.
 ///
-/// **Connection.** After each connect, the replica subscribes, reads the complete list, and writes its own ends again, because
-/// Redis may have lost them. It reads the list once more after all other replicas have written theirs, and is then complete. It
-/// stays complete as long as it renews its beat in time. Replicas that beat within the return time count for this.
+/// **Connection.** After each connect, the replica subscribes, reads the complete list, and writes
+/// its own ends again, because Redis may have lost them. It reads the list once more after all
+/// other replicas have written theirs, and is then complete. It stays complete as long as it renews
+/// its beat in time. Replicas that beat within the return time count for this.
 ///
-/// **Tokens.** A [drop](Self::drop_tokens) of an issuer's cached tokens is recorded as an end is, for as long as an end and 5 min.
-/// An [inactive token](Self::share_inactive_token) is published only: after each connect, a replica drops all introspected tokens
-/// from its cache, because it may have missed one.
+/// **Tokens.** A [drop](Self::drop_tokens) of an issuer's cached tokens is recorded as an end is,
+/// for as long as an end and 5 min. An [inactive token](Self::share_inactive_token) is published
+/// only: after each connect, a replica drops all introspected tokens from its cache, because it may
+/// have missed one.
 ///
-/// **Bounds.** At most 262,144 last uses, as many uses of limits and as many announced sessions wait to be sent; further ones are
-/// dropped. At most 16,384 ends and drops wait to be sent, and as many to be confirmed; the tickets of further ones fail. Ends leave
-/// Redis when the lifetime of their sessions is over, or when another end includes them. Redis keeps at most 2,000,000 last uses.
+/// **Bounds.** At most 262,144 last uses, as many uses of limits and as many announced sessions
+/// wait to be sent; further ones are dropped. At most 16,384 ends and drops wait to be sent, and as
+/// many to be confirmed; the tickets of further ones fail. Ends leave Redis when the lifetime of
+/// their sessions is over, or when another end includes them. Redis keeps at most 2,000,000 last
+/// uses.
 ///
-/// Does not support Redis Cluster, where a publisher does not see the subscribers of other nodes, and proxies that move a
-/// connection to another server.
+/// Does not support Redis Cluster, where a publisher does not see the subscribers of other nodes,
+/// and proxies that move a connection to another server.
 pub struct RedisJournal(Arc<JournalState>);
 
 impl RedisJournal {
@@ -75,9 +82,9 @@ impl RedisJournal {
         JournalState::new(settings, clock).map(|state| Self(Arc::new(state)))
     }
 
-    /// Connects, and exchanges records with other replicas until [`close`](Self::close) is called. `counts` receives the requests
-    /// that they have counted for rate limits, and `revocations` what they have found out about tokens. Run this once, on a
-    /// runtime with time and I/O.
+    /// Connects, and exchanges records with other replicas until [`close`](Self::close) is called.
+    /// `counts` receives the requests that they have counted for rate limits, and `revocations`
+    /// what they have found out about tokens. Run this once, on a runtime with time and I/O.
     pub fn run(
         &self,
         sessions: SessionStore,
@@ -95,9 +102,10 @@ impl RedisJournal {
     }
 
     /// Has every other replica drop the cached tokens of an issuer, named by the id of
-    /// [`EndScope::Issuer`](portcullis_session::EndScope::Issuer). This process must drop them before. The ticket completes as
-    /// that of an end does: when every live replica has dropped them. If it fails, they learn of the drop when Redis allows, unless
-    /// the operating system returned no random bytes for its id.
+    /// [`EndScope::Issuer`](portcullis_session::EndScope::Issuer). This process must drop them
+    /// before. The ticket completes as that of an end does: when every live replica has dropped
+    /// them. If it fails, they learn of the drop when Redis allows, unless the operating system
+    /// returned no random bytes for its id.
     pub fn drop_tokens(&self, issuer: ScopeId) -> EndTicket {
         let mut id = [0; 16];
         if getrandom::fill(&mut id).is_err() {
@@ -112,21 +120,23 @@ impl RedisJournal {
         self.0.record(Record::Drop(drop))
     }
 
-    /// Tells the other replicas that introspection has found a token inactive. `token` is a hash that all replicas compute. It
-    /// waits for a connection. At most 16,384 tokens wait; further ones are dropped.
+    /// Tells the other replicas that introspection has found a token inactive. `token` is a hash
+    /// that all replicas compute. It waits for a connection. At most 16,384 tokens wait; further
+    /// ones are dropped.
     pub fn share_inactive_token(&self, token: [u8; 16]) {
         self.0.queue.add_inactive(token);
         self.0.wake.notify_one();
     }
 
-    /// Sends requests that this replica has counted to the other replicas. They are lost if Redis is not connected.
+    /// Sends requests that this replica has counted to the other replicas. They are lost if Redis
+    /// is not connected.
     pub fn share_limit_uses(&self, uses: &[LimitUse]) {
         self.0.queue.add_limit_uses(uses);
         self.0.wake.notify_one();
     }
 
-    /// Has [`run`](Self::run) write what waits and leave the other replicas. Ends that are not confirmed then fail, and so do
-    /// further ones.
+    /// Has [`run`](Self::run) write what waits and leave the other replicas. Ends that are not
+    /// confirmed then fail, and so do further ones.
     pub fn close(&self) {
         self.0.queue.close();
         self.0.wake.notify_one();

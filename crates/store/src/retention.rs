@@ -20,7 +20,8 @@ impl Retention {
         now.saturating_sub(self.lifetime)
     }
 
-    /// Returns the latest creation time of sessions whose ends matter. A later floor counts as one at this time.
+    /// Returns the latest creation time of sessions whose ends matter. A later floor counts as one
+    /// at this time.
     pub(crate) fn latest_end(now: UnixTime) -> UnixTime {
         now.saturating_add(SessionStore::MAX_AHEAD)
     }

@@ -2,7 +2,8 @@
 
 use portcullis_session::ScopeId;
 
-/// Applies what other replicas have found out about tokens. Called on the task of the connection; must not block.
+/// Applies what other replicas have found out about tokens. Called on the task of the connection;
+/// must not block.
 pub trait Revocations: Send + Sync + 'static {
     /// An administrator has dropped the cached tokens of an issuer. `issuer` is the id of
     /// [`EndScope::Issuer`](portcullis_session::EndScope::Issuer). A drop may be repeated.

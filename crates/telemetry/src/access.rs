@@ -196,7 +196,8 @@ mod tests {
         );
     }
 
-    /// J1: a line has the resource, the method, the tool, the client address, and the time of the upstream, in both formats.
+    /// J1: a line has the resource, the method, the tool, the client address, and the time of the
+    /// upstream, in both formats.
     #[test]
     fn lines_have_details() {
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
@@ -277,7 +278,8 @@ mod tests {
         }
     }
 
-    /// J8: deceptive characters in a path and a subject are escaped, and a JSON line keeps their value.
+    /// J8: deceptive characters in a path and a subject are escaped, and a JSON line keeps their
+    /// value.
     #[test]
     fn text_from_peers_is_escaped() {
         let text = "/a\u{9b}31m\u{202e}\u{2028}\u{200b}b";

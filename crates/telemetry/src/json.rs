@@ -1,8 +1,8 @@
 //! JSON objects of log lines and audit records. Characters that could deceive a reader are escaped.
 //!
-//! [`JsonObject`] copies strings that need no escape. Serde's serializer examines each byte for characters to escape and
-//! collects flattened members: it took 2,000 of 58,000 instructions per request more for an access line, and 10,000 of
-//! 72,000 more with an audit record.
+//! [`JsonObject`] copies strings that need no escape. Serde's serializer examines each byte for
+//! characters to escape and collects flattened members: it took 2,000 of 58,000 instructions per
+//! request more for an access line, and 10,000 of 72,000 more with an audit record.
 
 use std::{
     fmt::Display,
@@ -136,14 +136,15 @@ fn write_plain(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends a value as compact JSON. Strings have the characters of [`EscapedText`] as `\uXXXX`, which JSON does not require
-/// for all of them.
+/// Appends a value as compact JSON. Strings have the characters of [`EscapedText`] as `\uXXXX`,
+/// which JSON does not require for all of them.
 fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
     // Writing to a vector does not fail, and neither does serializing a record.
     let _ = value.serialize(&mut Serializer::with_formatter(out, EscapingFormatter));
 }
 
-/// Writes part of a JSON string with the characters of [`EscapedText`] as `\uXXXX`. Quotes and backslashes stay unchanged.
+/// Writes part of a JSON string with the characters of [`EscapedText`] as `\uXXXX`. Quotes and
+/// backslashes stay unchanged.
 pub(super) fn write_escaped(out: &mut (impl Write + ?Sized), text: &str) -> io::Result<()> {
     let mut rest = text;
     while let Some((before, character, after)) = EscapedText::split_at_escape(rest) {
@@ -253,7 +254,8 @@ mod tests {
             prop_assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(expected).unwrap());
         }
 
-        /// J8: a JSON string keeps the value of any text, without a character that could deceive a reader.
+        /// J8: a JSON string keeps the value of any text, without a character that could deceive a
+        /// reader.
         #[test]
         fn strings_keep_their_value(text: String) {
             let escaped = json(&text);

@@ -1,4 +1,5 @@
-//! A bounded queue of log lines. Each worker adds to its own slot, and a writer thread takes whole slots as batches.
+//! A bounded queue of log lines. Each worker adds to its own slot, and a writer thread takes whole
+//! slots as batches.
 
 use std::{cell::Cell, mem, time::Duration};
 
@@ -10,7 +11,8 @@ pub const WRITE_PERIOD: Duration = Duration::from_millis(100);
 /// The maximum capacity that an empty batch keeps, in bytes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
-/// The number of times that a slot must be found empty in a row before it frees its capacity: 5 s at [`WRITE_PERIOD`].
+/// The number of times that a slot must be found empty in a row before it frees its capacity: 5 s
+/// at [`WRITE_PERIOD`].
 const IDLE_TAKES: u32 = 50;
 
 /// The queue.
@@ -76,8 +78,9 @@ impl LogQueue {
             >= self.slot_capacity / 2
     }
 
-    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its capacity until it was
-    /// found empty for long; then `batch` loses its capacity, too. Returns `None` when the slot does not exist.
+    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its
+    /// capacity until it was found empty for long; then `batch` loses its capacity, too. Returns
+    /// `None` when the slot does not exist.
     pub fn take(&self, slot: usize, batch: &mut Batch) -> Option<()> {
         let queued = &mut *self.slots.get(slot)?.lock();
         if queued.unwritten() > 0 {
@@ -121,7 +124,8 @@ pub fn use_slot_of_worker(worker: usize) {
     SLOT.set(worker + 1);
 }
 
-/// Returns the slot of the calling thread: that of the worker, and 0 for all other threads. It can exceed the number of slots.
+/// Returns the slot of the calling thread: that of the worker, and 0 for all other threads. It can
+/// exceed the number of slots.
 pub fn slot_of_thread() -> usize {
     SLOT.get()
 }

@@ -27,7 +27,8 @@ use escape::{EscapedFields, EscapedJson};
 
 use crate::timestamp;
 
-/// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
+/// The variable that chooses what is logged, in the syntax of
+/// `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
 
 /// The format of log lines.
@@ -45,8 +46,9 @@ pub enum LogFormat {
 #[error("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`")]
 pub struct FilterError(#[source] Option<ParseError>);
 
-/// Starts logging for the whole process. `level` applies unless `PORTCULLIS_LOG` is set. `writer` returns standard error, or
-/// what changes the lines on their way there; each write has one whole line.
+/// Starts logging for the whole process. `level` applies unless `PORTCULLIS_LOG` is set. `writer`
+/// returns standard error, or what changes the lines on their way there; each write has one whole
+/// line.
 ///
 /// # Errors
 /// Fails when `PORTCULLIS_LOG` is not a filter.
@@ -81,7 +83,8 @@ fn filter(configured: Option<&OsStr>, level: &str) -> Result<Targets, FilterErro
     directives.parse().map_err(|error| FilterError(Some(error)))
 }
 
-/// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty (<https://no-color.org>).
+/// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty
+/// (<https://no-color.org>).
 fn is_coloured(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
@@ -109,8 +112,8 @@ where
     }
 }
 
-/// Returns whether an event may be logged. Below the level of errors, only this workspace's crates log, regardless of the
-/// filter: libraries log whole request heads, tokens included.
+/// Returns whether an event may be logged. Below the level of errors, only this workspace's crates
+/// log, regardless of the filter: libraries log whole request heads, tokens included.
 fn is_allowed(metadata: &tracing::Metadata<'_>) -> bool {
     metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
 }

@@ -1,7 +1,9 @@
-//! Metrics of requests, sessions, event streams, reloads, certificates and the process, in the text format of Prometheus.
+//! Metrics of requests, sessions, event streams, reloads, certificates and the process, in the text
+//! format of Prometheus.
 //!
-//! They exist only with a listener for administrators. A request changes a few counters of its worker, without a lock and without
-//! an allocation. Label values are configured names and reason codes of the program, so the number of series is bounded.
+//! They exist only with a listener for administrators. A request changes a few counters of its
+//! worker, without a lock and without an allocation. Label values are configured names and reason
+//! codes of the program, so the number of series is bounded.
 
 mod certificates;
 mod codes;
@@ -65,7 +67,8 @@ impl Metrics {
         })
     }
 
-    /// Returns the metrics of a resource. While they are in use, the same are returned for the same resource.
+    /// Returns the metrics of a resource. While they are in use, the same are returned for the same
+    /// resource.
     pub fn of_resource(&self, uri: &ResourceUri) -> Arc<ResourceMetrics> {
         let mut resources = self.resources.lock();
         resources.retain(|(_, metrics)| metrics.strong_count() > 0);
@@ -159,7 +162,8 @@ mod tests {
         assert!(text().contains("\nportcullis_tasks 0\n"), "{}", text());
     }
 
-    /// J7: a resource keeps its counts while it is in use, for example over a reload, and is forgotten afterwards.
+    /// J7: a resource keeps its counts while it is in use, for example over a reload, and is
+    /// forgotten afterwards.
     #[test]
     fn resources_keep_their_metrics() {
         let metrics = Metrics::new("1.0.0", 2, &SystemClock::new());

@@ -4,8 +4,9 @@ use std::{fmt, time::UNIX_EPOCH};
 
 use portcullis_metadata::UnixTime;
 
-/// A time in the notation of RFC 3339, in UTC with milliseconds, such as `2026-01-31T09:05:00.250Z`. A time after the year 9999 is
-/// written as the last millisecond of that year.
+/// A time in the notation of RFC 3339, in UTC with milliseconds, such as
+/// `2026-01-31T09:05:00.250Z`. A time after the year 9999 is written as the last millisecond of
+/// that year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamp([u8; 24]);
 
@@ -28,8 +29,8 @@ pub fn timestamp(time: UnixTime) -> Timestamp {
     Timestamp(text)
 }
 
-/// Returns the year, month and day of a day since 1970-01-01. Years are counted from March, so that a leap day is the last day of its
-/// year.
+/// Returns the year, month and day of a day since 1970-01-01. Years are counted from March, so that
+/// a leap day is the last day of its year.
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_BEFORE_1970: u64 = 719_468;
     const DAYS_IN_400_YEARS: u64 = 146_097;

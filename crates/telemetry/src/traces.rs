@@ -1,8 +1,9 @@
 //! Traces: a span for each sampled request, sent to an OTLP receiver.
 //!
-//! Requests never wait for it. Spans are queued in bounded memory, and a task of the control runtime sends them. Spans that find
-//! the queue full, or that the receiver does not accept, are lost and counted. The data of a span is what the guard reports
-//! about a request, so that requests that are not sampled cost nothing but their identifiers.
+//! Requests never wait for it. Spans are queued in bounded memory, and a task of the control
+//! runtime sends them. Spans that find the queue full, or that the receiver does not accept, are
+//! lost and counted. The data of a span is what the guard reports about a request, so that requests
+//! that are not sampled cost nothing but their identifiers.
 
 mod exporter;
 mod otlp;
@@ -44,7 +45,8 @@ pub struct TraceExport {
 }
 
 impl TraceExport {
-    /// Starts the task that sends spans, on the current runtime. `version` is that of the program (`service.version`).
+    /// Starts the task that sends spans, on the current runtime. `version` is that of the program
+    /// (`service.version`).
     ///
     /// # Errors
     /// Fails when the client of the receiver cannot be created.

@@ -1,4 +1,5 @@
-//! What a user of the program can do about an error of a library: which command to run, which option to give.
+//! What a user of the program can do about an error of a library: which command to run, which
+//! option to give.
 
 mod login_command;
 mod network;
@@ -8,8 +9,8 @@ use std::error::Error;
 
 pub use self::{login_command::login_command, network::network_advice, remedy::remedy};
 
-/// Returns what a user can do about an error, for the end of its text. It begins with its own punctuation, and is empty if the text
-/// already says everything.
+/// Returns what a user can do about an error, for the end of its text. It begins with its own
+/// punctuation, and is empty if the text already says everything.
 pub fn advice(error: &(dyn Error + 'static)) -> String {
     let mut text = remedy(error);
     if let Some(advice) = network_advice(error) {

@@ -22,7 +22,8 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// The error of a command. One of a configuration or of a closed standard output can have others above it.
+    /// The error of a command. One of a configuration or of a closed standard output can have
+    /// others above it.
     pub fn new(error: Box<dyn Error + Send + Sync>) -> Self {
         let mut next: Option<&(dyn Error + 'static)> = Some(&*error);
         while let Some(current) = next {

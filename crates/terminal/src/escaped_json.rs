@@ -4,9 +4,9 @@ use std::fmt;
 
 use portcullis_metadata::EscapedText;
 
-/// Escapes JSON: every character that [`EscapedText`] escapes becomes a `\u` escape, or two beyond the Basic
-/// Multilingual Plane (RFC 8259 section 7). `json` is the output of serde_json, where such characters occur only in
-/// strings, except line feeds, which occur only outside strings.
+/// Escapes JSON: every character that [`EscapedText`] escapes becomes a `\u` escape, or two beyond
+/// the Basic Multilingual Plane (RFC 8259 section 7). `json` is the output of serde_json, where
+/// such characters occur only in strings, except line feeds, which occur only outside strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     // Writing to a string cannot fail.

@@ -13,19 +13,22 @@ use serde_json::value::RawValue;
 
 use crate::{escaped_json::escaped_json, raw_json::RawJson, sent_secrets::redact};
 
-/// The cause in the error of a closed standard output, which distinguishes it from a closed connection.
+/// The cause in the error of a closed standard output, which distinguishes it from a closed
+/// connection.
 #[derive(Debug)]
 pub(crate) struct OutputClosed;
 
 /// Writes a line of the command's result to standard output.
 ///
 /// # Errors
-/// Fails when it cannot be written; [`CommandError::new`](crate::CommandError::new) recognizes that its reader has closed it.
+/// Fails when it cannot be written; [`CommandError::new`](crate::CommandError::new) recognizes that
+/// its reader has closed it.
 pub fn print(line: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}").map_err(output_error)
 }
 
-/// Returns an error of standard output, which [`CommandError::new`](crate::CommandError::new) recognizes if its reader has closed it.
+/// Returns an error of standard output, which [`CommandError::new`](crate::CommandError::new)
+/// recognizes if its reader has closed it.
 pub fn output_error(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::BrokenPipe, OutputClosed),

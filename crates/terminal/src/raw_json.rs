@@ -6,15 +6,15 @@ use serde_json::value::RawValue;
 
 use crate::escaped_json::write_escaped;
 
-/// JSON text, escaped for a terminal as the results of other commands are. Only the white space between
-/// its tokens is changed.
+/// JSON text, escaped for a terminal as the results of other commands are. Only the white space
+/// between its tokens is changed.
 pub struct RawJson<'a> {
     json: &'a str,
     is_pretty: bool,
 }
 
-/// The depth up to which values are written on lines of their own. Deeper ones are written on one line, because every line
-/// begins with spaces for its depth.
+/// The depth up to which values are written on lines of their own. Deeper ones are written on one
+/// line, because every line begins with spaces for its depth.
 const MAX_INDENTED: usize = 64;
 
 impl<'a> RawJson<'a> {

@@ -8,8 +8,8 @@ use portcullis_metadata::EscapedText;
 
 use crate::{CommandError, advice, output::tell};
 
-/// Prints an error on one line, or the errors of a configuration on one line each. Text from other parties is escaped. That
-/// standard output is closed, as by `head`, is not printed.
+/// Prints an error on one line, or the errors of a configuration on one line each. Text from other
+/// parties is escaped. That standard output is closed, as by `head`, is not printed.
 pub fn report(error: &CommandError) {
     let label = "error:".if_supports_color(Stream::Stderr, |text| text.red());
     match error {

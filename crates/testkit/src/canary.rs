@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use self::encodings::{MIN_LEN, forms};
 
-/// Secrets that must not occur in an output. They are searched in every encoding that a program is likely to write.
+/// Secrets that must not occur in an output. They are searched in every encoding that a program is
+/// likely to write.
 ///
 /// ```
 /// use portcullis_testkit::Canaries;
@@ -42,8 +43,8 @@ pub struct Leak {
 }
 
 impl Canaries {
-    /// Adds a secret. If it is a token with three segments, its signature is also added as a secret of its own. Strings
-    /// shorter than 8 bytes are ignored.
+    /// Adds a secret. If it is a token with three segments, its signature is also added as a secret
+    /// of its own. Strings shorter than 8 bytes are ignored.
     pub fn add(&mut self, what: impl Into<String>, secret: &str) {
         let what = what.into();
         if let [_, _, signature] = secret.split('.').collect::<Vec<_>>()[..] {
@@ -62,7 +63,8 @@ impl Canaries {
         let mut leaks = Vec::new();
         for (canary, Canary { name, form }) in &self.0 {
             for (position, _) in text.match_indices(canary) {
-                // A secret can span lines: the text is that of its first and last line, without what is between.
+                // A secret can span lines: the text is that of its first and last line, without
+                // what is between.
                 let before = &text[..position];
                 let after = &text[position + canary.len()..];
                 let beginning = before.rsplit('\n').next().unwrap_or_default();

@@ -12,7 +12,8 @@ use portcullis_metadata::{Clock, UnixTime};
 
 /// A clock that moves only when a test advances it. Clones share the time.
 ///
-/// The wall clock starts at 2026-01-01T00:00:00Z. The monotonic time starts at one hour, so that ages differ from zero.
+/// The wall clock starts at 2026-01-01T00:00:00Z. The monotonic time starts at one hour, so that
+/// ages differ from zero.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Times>);
 

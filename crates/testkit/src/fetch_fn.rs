@@ -14,8 +14,8 @@ use crate::reply::Reply;
 /// Returns the reply to a request, or `None` if the connection is refused.
 type Respond = dyn Fn(&FetchRequest) -> Option<Reply> + Send + Sync;
 
-/// A [`Fetch`] that responds with a function and records the requests. When the function returns `None`, the connection
-/// is refused.
+/// A [`Fetch`] that responds with a function and records the requests. When the function returns
+/// `None`, the connection is refused.
 ///
 /// Policies, limits and timeouts of requests are ignored.
 ///

@@ -1,4 +1,5 @@
-//! Tokens that an attacker would send: changed, unsigned, or signed with a public key as an HMAC secret.
+//! Tokens that an attacker would send: changed, unsigned, or signed with a public key as an HMAC
+//! secret.
 
 use base64::{
     Engine,
@@ -24,8 +25,9 @@ pub fn hmac_token(secret: &[u8], header: &[u8], payload: &[u8]) -> String {
     )
 }
 
-/// Returns the encodings of a public key that a verifier might use as an HMAC secret: PEM with and without the last line
-/// break, DER, the JWK, and the modulus or x coordinate as bytes and in base64url.
+/// Returns the encodings of a public key that a verifier might use as an HMAC secret: PEM with and
+/// without the last line break, DER, the JWK, and the modulus or x coordinate as bytes and in
+/// base64url.
 pub fn public_key_forms(key: &SigningKey) -> Vec<Vec<u8>> {
     let jwk = key.public_jwk();
     let member_name = if jwk["kty"] == "RSA" { "n" } else { "x" };
@@ -85,7 +87,8 @@ fn encoded_member<'a>(jwk: &'a Value, name: &str) -> &'a str {
     jwk[name].as_str().expect("a public key has the member")
 }
 
-/// Returns the DER encoding (RFC 5280 section 4.1.2.7) of an RSA or P-256 key, or `None` for other keys.
+/// Returns the DER encoding (RFC 5280 section 4.1.2.7) of an RSA or P-256 key, or `None` for other
+/// keys.
 fn subject_public_key_info(jwk: &Value) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[
         0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0,

@@ -11,7 +11,8 @@ use portcullis_jose::{Algorithm, SigningKey};
 /// The keys of the process, by issuer, algorithm and generation.
 type Cache = HashMap<(String, Algorithm, usize), Arc<OnceLock<Arc<SigningKey>>>>;
 
-/// Returns the key of an issuer for a generation. Keys are cached for the process, because generating RSA keys is slow.
+/// Returns the key of an issuer for a generation. Keys are cached for the process, because
+/// generating RSA keys is slow.
 pub(crate) fn signing_key(
     issuer: &str,
     algorithm: Algorithm,

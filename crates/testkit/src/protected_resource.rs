@@ -8,8 +8,8 @@ pub use crate::resource_urls::{
     ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL,
 };
 
-/// Responds as a resource and an authorization server that follow the specifications. `None` for the resource with a
-/// token and for unknown URLs.
+/// Responds as a resource and an authorization server that follow the specifications. `None` for
+/// the resource with a token and for unknown URLs.
 pub fn well_behaved(request: &FetchRequest) -> Option<Reply> {
     Some(match request.url.as_str() {
         RESOURCE if !request.headers.contains_key(header::AUTHORIZATION) => Reply::challenge(),

@@ -43,7 +43,8 @@ impl Reply {
             .header(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")
     }
 
-    /// Creates a 401 with a `Bearer` challenge that names [`PRM_URL`](crate::protected_resource::PRM_URL).
+    /// Creates a 401 with a `Bearer` challenge that names
+    /// [`PRM_URL`](crate::protected_resource::PRM_URL).
     pub fn challenge() -> Self {
         let value =
             format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}", scope="mcp:tools""#);

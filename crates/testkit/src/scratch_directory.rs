@@ -7,8 +7,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// A unique path for a temporary directory. The directory does not exist at first, unless it is [`created`](Self::created);
-/// dropping the value removes it.
+/// A unique path for a temporary directory. The directory does not exist at first, unless it is
+/// [`created`](Self::created); dropping the value removes it.
 #[derive(Debug)]
 pub struct ScratchDirectory(PathBuf);
 

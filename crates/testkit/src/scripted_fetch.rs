@@ -12,10 +12,11 @@ use url::Url;
 
 use crate::{gate::Gate, test_issuer::TestIssuer};
 
-/// A [`Fetch`] that responds by URL from a script and records the requests. Clones share the script.
+/// A [`Fetch`] that responds by URL from a script and records the requests. Clones share the
+/// script.
 ///
-/// The query is part of the URL. URLs without a script get 404. A request's policy and `max_body` are enforced as by
-/// the real fetcher; its timeout is ignored.
+/// The query is part of the URL. URLs without a script get 404. A request's policy and `max_body`
+/// are enforced as by the real fetcher; its timeout is ignored.
 #[derive(Clone, Default)]
 pub struct ScriptedFetch(Arc<Mutex<Script>>);
 
@@ -76,7 +77,8 @@ impl ScriptedFetch {
         self.0.lock().responses.insert(key(url), Arc::new(respond));
     }
 
-    /// Delays requests for this URL until the gate is released. They then get the response of the current script.
+    /// Delays requests for this URL until the gate is released. They then get the response of the
+    /// current script.
     pub fn hang(&self, url: impl AsRef<str>) -> Gate {
         let gate = Gate::new();
         self.0.lock().gates.insert(key(url), gate.clone());

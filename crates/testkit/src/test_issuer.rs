@@ -17,8 +17,8 @@ use crate::{clock::ManualClock, keys::signing_key, token::TokenBuilder};
 
 /// An issuer that signs any token.
 ///
-/// Different issuers have different keys with the same `kid` (`rs256-0`, after a rotation `rs256-1`). Values of
-/// the same issuer share their keys within a process.
+/// Different issuers have different keys with the same `kid` (`rs256-0`, after a rotation
+/// `rs256-1`). Values of the same issuer share their keys within a process.
 pub struct TestIssuer {
     issuer: Issuer,
     algorithm: Algorithm,
@@ -31,8 +31,8 @@ impl TestIssuer {
     /// The default audience of tokens. See [`with_resource`](Self::with_resource).
     pub const RESOURCE: &'static str = "https://mcp.example.com/mcp";
 
-    /// Creates an issuer with an RS256 key. Its tokens are for [`RESOURCE`](Self::RESOURCE) and valid at
-    /// [`ManualClock::START`].
+    /// Creates an issuer with an RS256 key. Its tokens are for [`RESOURCE`](Self::RESOURCE) and
+    /// valid at [`ManualClock::START`].
     pub fn new(issuer: &str) -> Self {
         Self {
             issuer: Issuer::parse(issuer).expect("a valid issuer identifier"),
@@ -78,7 +78,8 @@ impl TestIssuer {
         )
     }
 
-    /// Returns another key of this issuer, for another algorithm. [`jwks_json`](Self::jwks_json) does not publish it.
+    /// Returns another key of this issuer, for another algorithm. [`jwks_json`](Self::jwks_json)
+    /// does not publish it.
     pub fn key_for(&self, algorithm: Algorithm) -> Arc<SigningKey> {
         signing_key(
             self.issuer.as_str(),
@@ -92,8 +93,8 @@ impl TestIssuer {
         self.generation.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Starts a valid token: this issuer, the resource as audience, subject `alice`, client `test-client`, issued now and
-    /// valid for 300 s.
+    /// Starts a valid token: this issuer, the resource as audience, subject `alice`, client
+    /// `test-client`, issued now and valid for 300 s.
     pub fn token(&self) -> TokenBuilder {
         TokenBuilder::new(
             self.issuer.as_str(),
@@ -127,8 +128,8 @@ impl TestIssuer {
         url
     }
 
-    /// Returns the authorization server metadata, with the endpoints `authorize`, `token`, `register`, `introspect`, `revoke`
-    /// and `jwks`.
+    /// Returns the authorization server metadata, with the endpoints `authorize`, `token`,
+    /// `register`, `introspect`, `revoke` and `jwks`.
     pub fn metadata_json(&self) -> String {
         json!({
             "issuer": self.issuer.as_str(),

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::hostile;
 
-/// Builds a token. Every claim and every byte can be changed before it is signed. [`TestIssuer::token`] starts one that is
-/// valid.
+/// Builds a token. Every claim and every byte can be changed before it is signed.
+/// [`TestIssuer::token`] starts one that is valid.
 ///
 /// ```
 /// use portcullis_testkit::TestIssuer;
@@ -184,14 +184,16 @@ impl TokenBuilder {
             .expect("the test key signs")
     }
 
-    /// Returns the token with the `alg` `none`, which may have any letter case, and an empty signature.
+    /// Returns the token with the `alg` `none`, which may have any letter case, and an empty
+    /// signature.
     pub fn unsigned(&self, none: &str) -> String {
         let (header, payload) = self.clone().alg(none).parts();
         hostile::unsigned_token(&header, &payload)
     }
 
     /// Returns the token signed with HS256 for each encoding of the public key as the secret
-    /// ([`public_key_forms`](crate::public_key_forms)). This is the algorithm confusion attack (RFC 8725 section 2.1).
+    /// ([`public_key_forms`](crate::public_key_forms)). This is the algorithm confusion attack (RFC
+    /// 8725 section 2.1).
     pub fn hmac_with_public_key(&self) -> Vec<String> {
         let (header, payload) = self.clone().alg("HS256").parts();
         let forms = hostile::public_key_forms(&self.key);

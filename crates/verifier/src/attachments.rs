@@ -10,7 +10,8 @@ const CAPACITY: usize = 3;
 pub(crate) struct Attachments([OnceLock<Box<dyn Any + Send + Sync>>; CAPACITY]);
 
 impl Attachments {
-    /// Returns the value of this type. The first call makes it. `None` if values of other types take all places.
+    /// Returns the value of this type. The first call makes it. `None` if values of other types
+    /// take all places.
     pub(crate) fn get_or_attach<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> Option<&T> {
         self.0
             .iter()

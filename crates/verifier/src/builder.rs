@@ -28,7 +28,8 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 const RECHECKS_PER_SWEEP: u64 = 10;
 
 impl Verifier {
-    /// Starts a builder for a verifier of the access tokens of `resource`, an absolute URL as clients write it.
+    /// Starts a builder for a verifier of the access tokens of `resource`, an absolute URL as
+    /// clients write it.
     ///
     /// ```
     /// use portcullis_verifier::Verifier;
@@ -58,12 +59,13 @@ impl Verifier {
 
 /// Builds a [`Verifier`] and its issuers. [`Verifier::builder`] creates it.
 ///
-/// Without further settings the verifier behaves as in `portcullis serve`: the issuer's keys are discovered and fetched
-/// over HTTP, tokens are verified by signature with RS256, and the system's clock is used. `build` starts the
-/// background refresh of the keys. The refresh stops when the last reference to the verifier is dropped.
+/// Without further settings the verifier behaves as in `portcullis serve`: the issuer's keys are
+/// discovered and fetched over HTTP, tokens are verified by signature with RS256, and the system's
+/// clock is used. `build` starts the background refresh of the keys. The refresh stops when the
+/// last reference to the verifier is dropped.
 ///
-/// The verifier does not check scopes. For the options of one issuer, such as introspection or other algorithms, see
-/// [`issuer_settings`](Self::issuer_settings).
+/// The verifier does not check scopes. For the options of one issuer, such as introspection or
+/// other algorithms, see [`issuer_settings`](Self::issuer_settings).
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct VerifierBuilder {
     resource: String,
@@ -85,9 +87,9 @@ enum IssuerSource {
 }
 
 impl VerifierBuilder {
-    /// Accepts the tokens of one more issuer, with the default [`IssuerSettings`]. The issuer identifier must be an
-    /// `https` URL, or `http` with a loopback host, and must be equal byte for byte to the `iss` of the issuer's
-    /// tokens.
+    /// Accepts the tokens of one more issuer, with the default [`IssuerSettings`]. The issuer
+    /// identifier must be an `https` URL, or `http` with a loopback host, and must be equal byte
+    /// for byte to the `iss` of the issuer's tokens.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuers.push(IssuerSource::Identifier(issuer.into()));
         self
@@ -100,14 +102,15 @@ impl VerifierBuilder {
         self
     }
 
-    /// Accepts the tokens of an issuer that exists already, so that several verifiers share its keys. Its own fetcher,
-    /// clock and runtime are used for it.
+    /// Accepts the tokens of an issuer that exists already, so that several verifiers share its
+    /// keys. Its own fetcher, clock and runtime are used for it.
     pub fn trusted_issuer(mut self, issuer: Arc<TrustedIssuer>) -> Self {
         self.issuers.push(IssuerSource::Trusted(issuer));
         self
     }
 
-    /// Sets the maximum length of a token in bytes. Longer tokens are rejected before they are parsed. Default: 16 KiB.
+    /// Sets the maximum length of a token in bytes. Longer tokens are rejected before they are
+    /// parsed. Default: 16 KiB.
     pub fn max_token_bytes(mut self, bytes: usize) -> Self {
         self.max_token_bytes = Some(bytes);
         self
@@ -119,8 +122,8 @@ impl VerifierBuilder {
         self
     }
 
-    /// Sets how keys and metadata are fetched, for example an [`HttpFetch`] with a CA file or proxy. Default:
-    /// [`HttpFetch`] with the default [`FetchSettings`].
+    /// Sets how keys and metadata are fetched, for example an [`HttpFetch`] with a CA file or
+    /// proxy. Default: [`HttpFetch`] with the default [`FetchSettings`].
     pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
         self.fetch = Some(fetch);
         self
@@ -132,20 +135,20 @@ impl VerifierBuilder {
         self
     }
 
-    /// Sets the tokio runtime that fetches run on. It must outlive the verifier and have time and I/O enabled. Default:
-    /// the runtime that `build` is called on.
+    /// Sets the tokio runtime that fetches run on. It must outlive the verifier and have time and
+    /// I/O enabled. Default: the runtime that `build` is called on.
     pub fn runtime(mut self, runtime: Handle) -> Self {
         self.runtime = Some(runtime);
         self
     }
 
-    /// Builds the verifier and starts the background refresh of its issuers' keys. It does not wait for a fetch: until
-    /// the first one completes, requests wait for it for at most 5 s.
+    /// Builds the verifier and starts the background refresh of its issuers' keys. It does not wait
+    /// for a fetch: until the first one completes, requests wait for it for at most 5 s.
     ///
     /// # Errors
-    /// Fails if the resource or an issuer is not a valid identifier or is plain `http` outside loopback, if there is no
-    /// issuer, if an issuer is given twice or its settings cannot be used, or outside a tokio runtime. The message
-    /// names the method to correct.
+    /// Fails if the resource or an issuer is not a valid identifier or is plain `http` outside
+    /// loopback, if there is no issuer, if an issuer is given twice or its settings cannot be used,
+    /// or outside a tokio runtime. The message names the method to correct.
     pub fn build(self) -> Result<Arc<Verifier>, VerifierBuilderError> {
         let resource = parse_resource(self.resource)?;
         if self.issuers.is_empty() {
@@ -221,7 +224,8 @@ fn parse_issuer(text: String) -> Result<Issuer, VerifierBuilderError> {
     })
 }
 
-/// Checks watched tokens again and removes expired ones from the cache, until the verifier is dropped.
+/// Checks watched tokens again and removes expired ones from the cache, until the verifier is
+/// dropped.
 async fn maintain(verifier: Weak<Verifier>) {
     let mut ticks = interval(RECHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -17,11 +17,11 @@ const MAX_SHARDS: usize = 64;
 
 /// Recently verified tokens.
 ///
-/// An entry is identified by a keyed hash of the token and the configuration generation; the token itself is not
-/// stored. A lookup locks one shard for one table access and does not allocate.
+/// An entry is identified by a keyed hash of the token and the configuration generation; the token
+/// itself is not stored. A lookup locks one shard for one table access and does not allocate.
 ///
-/// The cache is bounded. In a full shard, a new entry replaces about the oldest one. Invalid entries are removed when
-/// they are looked up, replaced, or [swept](Self::sweep).
+/// The cache is bounded. In a full shard, a new entry replaces about the oldest one. Invalid
+/// entries are removed when they are looked up, replaced, or [swept](Self::sweep).
 pub(crate) struct Cache {
     hash_key: TokenHashKey,
     resource_generation: u64,
@@ -59,7 +59,8 @@ impl Cache {
         self.hash_key.hash(self.resource_generation, token.as_ref())
     }
 
-    /// Returns a token that is still valid. `generations` returns the current key generation of an issuer.
+    /// Returns a token that is still valid. `generations` returns the current key generation of an
+    /// issuer.
     pub(crate) fn get(
         &self,
         hash: TokenHash,
@@ -76,8 +77,8 @@ impl Cache {
         None
     }
 
-    /// Inserts a verified token until it expires, but for at most `max_lifetime` and 5 min. A token whose issuer's keys
-    /// have changed since `keys` is not inserted.
+    /// Inserts a verified token until it expires, but for at most `max_lifetime` and 5 min. A token
+    /// whose issuer's keys have changed since `keys` is not inserted.
     pub(crate) fn insert(
         &self,
         hash: TokenHash,
@@ -168,8 +169,8 @@ struct Shard {
 }
 
 impl Shard {
-    /// Inserts an entry in place of the one with the same hash or, if the shard is full, of the oldest one. Returns the
-    /// replaced entry.
+    /// Inserts an entry in place of the one with the same hash or, if the shard is full, of the
+    /// oldest one. Returns the replaced entry.
     fn insert(&mut self, entry: Entry, capacity: usize) -> Option<Entry> {
         let position = match self.index.get(&entry.hash) {
             Some(&position) => position,
@@ -187,8 +188,8 @@ impl Shard {
         Some(replaced)
     }
 
-    /// Returns the position of the oldest entry. Renewed entries, and entries that replaced a removed one, are out of
-    /// order.
+    /// Returns the position of the oldest entry. Renewed entries, and entries that replaced a
+    /// removed one, are out of order.
     fn take_victim(&mut self) -> usize {
         let position = if self.next_victim < self.entries.len() {
             self.next_victim

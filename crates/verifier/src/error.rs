@@ -6,22 +6,25 @@ use portcullis_jose::JoseError;
 use portcullis_metadata::ClaimsError;
 use portcullis_reason_codes::ReasonCodes;
 
-/// The `retry_after` when too many tokens wait for verification or introspection. Most calls take less than a second.
+/// The `retry_after` when too many tokens wait for verification or introspection. Most calls take
+/// less than a second.
 const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
 
 /// Why a token is not accepted.
 ///
 /// No variant contains a part of the token. With [`IssuerUnavailable`](Self::IssuerUnavailable),
-/// [`IntrospectionBusy`](Self::IntrospectionBusy) and [`Busy`](Self::Busy) the token could not be verified and may be valid. All other variants reject the token.
+/// [`IntrospectionBusy`](Self::IntrospectionBusy) and [`Busy`](Self::Busy) the token could not be
+/// verified and may be valid. All other variants reject the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The token is not an acceptable JWS, its algorithm is not allowed for its issuer, no key matches, or the
-    /// signature is invalid.
+    /// The token is not an acceptable JWS, its algorithm is not allowed for its issuer, no key
+    /// matches, or the signature is invalid.
     #[error(transparent)]
     #[code(transparent)]
     Jws(#[from] JoseError),
-    /// The payload is not a JSON object, or a claim is duplicated, has the wrong type or is an invalid date.
+    /// The payload is not a JSON object, or a claim is duplicated, has the wrong type or is an
+    /// invalid date.
     #[error(transparent)]
     #[code(transparent)]
     Claims(#[from] ClaimsError),
@@ -37,7 +40,8 @@ pub enum VerifyError {
     #[error("the introspection response names another issuer")]
     #[code = "token.issuer_mismatch"]
     IssuerMismatch,
-    /// The introspection response is not active: the token is revoked, expired or unknown to the issuer.
+    /// The introspection response is not active: the token is revoked, expired or unknown to the
+    /// issuer.
     #[error("the token is not active")]
     #[code = "token.inactive"]
     Inactive,
@@ -46,8 +50,8 @@ pub enum VerifyError {
     #[error("the token's header type is not that of an access token")]
     #[code = "token.type_not_allowed"]
     TypeNotAllowed,
-    /// The claims or the introspection response are those of an ID token, a refresh token, a logout token or a security
-    /// event.
+    /// The claims or the introspection response are those of an ID token, a refresh token, a logout
+    /// token or a security event.
     #[error("the token is not an access token")]
     #[code = "token.not_an_access_token"]
     NotAnAccessToken,
@@ -94,8 +98,8 @@ pub enum VerifyError {
         /// The time after which the request can be repeated.
         retry_after: Duration,
     },
-    /// Too many requests wait for the issuer's introspection endpoint, or too many calls of it are running. The token may be
-    /// valid.
+    /// Too many requests wait for the issuer's introspection endpoint, or too many calls of it are
+    /// running. The token may be valid.
     #[error("too many requests wait for introspection")]
     #[code = "issuer.introspection_busy"]
     IntrospectionBusy,
@@ -106,7 +110,8 @@ pub enum VerifyError {
 }
 
 impl VerifyError {
-    /// Returns whether the token could not be verified now. The client should keep it and repeat the request.
+    /// Returns whether the token could not be verified now. The client should keep it and repeat
+    /// the request.
     pub fn is_unavailable(&self) -> bool {
         matches!(
             self,
@@ -114,7 +119,8 @@ impl VerifyError {
         )
     }
 
-    /// Returns the time after which the request can be repeated, if [`is_unavailable`](Self::is_unavailable).
+    /// Returns the time after which the request can be repeated, if
+    /// [`is_unavailable`](Self::is_unavailable).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::IssuerUnavailable { retry_after } => Some(*retry_after),

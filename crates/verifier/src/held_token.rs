@@ -37,8 +37,9 @@ pub struct HeldToken {
 }
 
 impl Verifier {
-    /// Keeps a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can
-    /// be [watched](HeldToken::watch). Returns `None` for a token that was not introspected.
+    /// Keeps a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as
+    /// `verified`, so that it can be [watched](HeldToken::watch). Returns `None` for a token that
+    /// was not introspected.
     pub fn hold(self: &Arc<Self>, verified: &VerifiedToken, token: &str) -> Option<HeldToken> {
         verified.principal().is_introspected().then(|| HeldToken {
             verifier: Arc::clone(self),
@@ -49,8 +50,8 @@ impl Verifier {
 }
 
 impl HeldToken {
-    /// Starts to check the token until the returned value and all others for the same token are dropped. Returns `None`
-    /// if the verifier does not have the token's issuer.
+    /// Starts to check the token until the returned value and all others for the same token are
+    /// dropped. Returns `None` if the verifier does not have the token's issuer.
     pub fn watch(&self) -> Option<Arc<WatchedToken>> {
         let issuer = self.verified.principal().issuer();
         let trusted = self

@@ -1,4 +1,5 @@
-//! [`InactiveTokens`] and [`IntrospectedTokens`]: tokens that introspection finds inactive, here or in another process.
+//! [`InactiveTokens`] and [`IntrospectedTokens`]: tokens that introspection finds inactive, here or
+//! in another process.
 
 use std::{
     collections::HashMap,
@@ -15,20 +16,21 @@ use crate::token_hash::TokenHash;
 /// The number of entries below which nothing is removed.
 const MIN_TOKENS: usize = 256;
 
-/// Receives the ids of tokens that introspection has found inactive, for example to tell other processes, which then call
-/// [`Verifier::drop_token`](crate::Verifier::drop_token). It is set in
+/// Receives the ids of tokens that introspection has found inactive, for example to tell other
+/// processes, which then call [`Verifier::drop_token`](crate::Verifier::drop_token). It is set in
 /// [`VerifierSettings::inactive_tokens`](crate::VerifierSettings::inactive_tokens).
 ///
 /// It is called on the task of a request or of a check, once for each, and must not block.
 pub trait InactiveTokens: fmt::Debug + Send + Sync + 'static {
-    /// Called when introspection has found this token inactive. This process may never have accepted it.
+    /// Called when introspection has found this token inactive. This process may never have
+    /// accepted it.
     fn found(&self, token: TokenId);
 }
 
 /// The hash by which processes name a token to each other: the first 128 bits of its SHA-256.
 ///
-/// It is not keyed, so that processes need no common key. A guess of the token can be checked with it, so use it only for
-/// tokens that are inactive.
+/// It is not keyed, so that processes need no common key. A guess of the token can be checked with
+/// it, so use it only for tokens that are inactive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenId(pub [u8; 16]);
 
@@ -42,15 +44,17 @@ impl TokenId {
     }
 }
 
-/// The number of the last entry of all tables. Verifiers that share an issuer share its calls, so no two entries of their tables may
-/// have the same number.
+/// The number of the last entry of all tables. Verifiers that share an issuer share its calls, so
+/// no two entries of their tables may have the same number.
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// The introspected tokens that are cached, watched, or being introspected, by the ids that other processes use.
+/// The introspected tokens that are cached, watched, or being introspected, by the ids that other
+/// processes use.
 ///
-/// Each entry has a number of its own in this process, so that a token that was found inactive and is introspected again is told apart from
-/// its introspection before. Entries that are not needed any more are removed when the table has doubled. So are those of
-/// tokens that are being introspected for the first time, which are then not cached.
+/// Each entry has a number of its own in this process, so that a token that was found inactive and
+/// is introspected again is told apart from its introspection before. Entries that are not needed
+/// any more are removed when the table has doubled. So are those of tokens that are being
+/// introspected for the first time, which are then not cached.
 #[derive(Default)]
 pub(crate) struct IntrospectedTokens(Mutex<Table>);
 
@@ -69,8 +73,8 @@ struct Entry {
 }
 
 impl IntrospectedTokens {
-    /// Adds a token that is about to be introspected, and returns the number of its entry. `is_needed` returns whether another
-    /// token is cached or watched.
+    /// Adds a token that is about to be introspected, and returns the number of its entry.
+    /// `is_needed` returns whether another token is cached or watched.
     pub(crate) fn add(
         &self,
         token: TokenId,

@@ -27,10 +27,10 @@ const MAX_WAITING: usize = 1024;
 
 /// Limits the signature verifications of one thread.
 ///
-/// A signature costs about as much as the rest of a request, and anyone can send tokens with invalid signatures. The time
-/// that rejected tokens take is therefore [charged](Charges), and uncached tokens wait in order until rejected tokens have
-/// taken at most a tenth of the thread's time. No token waits if no token was rejected recently, or if no cached token was
-/// used recently.
+/// A signature costs about as much as the rest of a request, and anyone can send tokens with
+/// invalid signatures. The time that rejected tokens take is therefore [charged](Charges), and
+/// uncached tokens wait in order until rejected tokens have taken at most a tenth of the thread's
+/// time. No token waits if no token was rejected recently, or if no cached token was used recently.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     charges: Charges,
@@ -44,7 +44,8 @@ thread_local! {
     static THROTTLE: Arc<Throttle> = Arc::default();
 }
 
-/// The permission to verify one signature. On drop its time is charged, unless it was [accepted](Self::accept).
+/// The permission to verify one signature. On drop its time is charged, unless it was
+/// [accepted](Self::accept).
 pub(crate) struct Permit<'c> {
     throttle: Arc<Throttle>,
     clock: &'c dyn Clock,
@@ -54,7 +55,8 @@ pub(crate) struct Permit<'c> {
 }
 
 impl Throttle {
-    /// Returns the throttle of the current thread. A future that moves to another thread keeps its throttle.
+    /// Returns the throttle of the current thread. A future that moves to another thread keeps its
+    /// throttle.
     pub(crate) fn of_this_thread() -> Arc<Self> {
         THROTTLE.try_with(Arc::clone).unwrap_or_default()
     }

@@ -52,11 +52,13 @@ use crate::{
 /// - in the background, once [`spawn_refresh`](Self::spawn_refresh) was called;
 /// - when a token needs an unknown key, at most once per [`cooldown`](IssuerSettings::cooldown).
 ///
-/// A key set is fresh for 10 min or for the `max-age` of its response, within 1 min to 24 h. A failed refresh removes
-/// nothing: the keys remain in use until they have been stale for [`max_stale`](IssuerSettings::max_stale).
+/// A key set is fresh for 10 min or for the `max-age` of its response, within 1 min to 24 h. A
+/// failed refresh removes nothing: the keys remain in use until they have been stale for
+/// [`max_stale`](IssuerSettings::max_stale).
 ///
-/// If tokens are introspected, the refresh also discovers the introspection endpoint. It remains in use while the
-/// metadata cannot be fetched, and is no longer used if the metadata stops naming a usable one.
+/// If tokens are introspected, the refresh also discovers the introspection endpoint. It remains in
+/// use while the metadata cannot be fetched, and is no longer used if the metadata stops naming a
+/// usable one.
 pub struct TrustedIssuer {
     settings: IssuerSettings,
     keys: Keys,
@@ -74,10 +76,11 @@ pub struct TrustedIssuer {
 }
 
 impl TrustedIssuer {
-    /// Creates an issuer. It has no keys yet unless the settings contain them, and nothing is fetched.
+    /// Creates an issuer. It has no keys yet unless the settings contain them, and nothing is
+    /// fetched.
     ///
-    /// Fetches run on `control`, so that their connections do not depend on the runtime of a worker. `control` and the
-    /// runtimes that verify tokens must have tokio's time enabled.
+    /// Fetches run on `control`, so that their connections do not depend on the runtime of a
+    /// worker. `control` and the runtimes that verify tokens must have tokio's time enabled.
     ///
     /// # Errors
     /// Fails if the settings cannot be used.
@@ -137,12 +140,12 @@ impl TrustedIssuer {
         &self.settings.issuer
     }
 
-    /// Starts the background refresh: immediately, then before the keys expire. After failures it retries with delays
-    /// that grow from 1 s to 1 min. It stops when the last reference to this issuer is dropped. Further calls do
-    /// nothing.
+    /// Starts the background refresh: immediately, then before the keys expire. After failures it
+    /// retries with delays that grow from 1 s to 1 min. It stops when the last reference to this
+    /// issuer is dropped. Further calls do nothing.
     ///
-    /// If tokens are introspected, each refresh also probes the endpoint with a random token, and so does a rejected
-    /// call. While the endpoint rejects this client, the issuer is not usable.
+    /// If tokens are introspected, each refresh also probes the endpoint with a random token, and
+    /// so does a rejected call. While the endpoint rejects this client, the issuer is not usable.
     pub fn spawn_refresh(self: &Arc<Self>) {
         if self.needs_refresh() || self.introspection.is_some() {
             let spawn = || {
@@ -154,12 +157,12 @@ impl TrustedIssuer {
         }
     }
 
-    /// Fetches the keys and discovers the introspection endpoint now, or waits for the running refresh. The cooldown
-    /// does not apply.
+    /// Fetches the keys and discovers the introspection endpoint now, or waits for the running
+    /// refresh. The cooldown does not apply.
     ///
     /// # Errors
-    /// Fails if the keys cannot be fetched or no endpoint is found. The current keys remain in use, and so does the
-    /// endpoint, unless the new metadata names no usable one.
+    /// Fails if the keys cannot be fetched or no endpoint is found. The current keys remain in use,
+    /// and so does the endpoint, unless the new metadata names no usable one.
     pub async fn refresh_now(self: &Arc<Self>) -> Result<(), RefreshError> {
         match self.refresh(Requester::Application) {
             Some(result) => result
@@ -170,14 +173,15 @@ impl TrustedIssuer {
         }
     }
 
-    /// Starts the checks of [watched tokens](crate::WatchedToken) that are due. Call it about twice a second. It does
-    /// not wait, and is cheap if no token is watched.
+    /// Starts the checks of [watched tokens](crate::WatchedToken) that are due. Call it about twice
+    /// a second. It does not wait, and is cheap if no token is watched.
     pub fn start_due_rechecks(&self) {
         self.rechecks.start_due();
     }
 
-    /// Makes every verifier verify all cached tokens of this issuer again, including introspected ones and those whose
-    /// verification is in progress. [`Verifier::sweep`](crate::Verifier::sweep) frees their memory.
+    /// Makes every verifier verify all cached tokens of this issuer again, including introspected
+    /// ones and those whose verification is in progress.
+    /// [`Verifier::sweep`](crate::Verifier::sweep) frees their memory.
     ///
     /// The keys stay: call [`refresh_now`](Self::refresh_now) to fetch them again.
     pub fn drop_cached_tokens(&self) {
@@ -215,12 +219,13 @@ impl TrustedIssuer {
             .map_or(MAX_LIFETIME, |introspection| introspection.cache_lifetime)
     }
 
-    /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not validated. `number` differs
-    /// before and after the token was found inactive elsewhere.
+    /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not
+    /// validated. `number` differs before and after the token was found inactive elsewhere.
     ///
     /// # Errors
-    /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline, and with
-    /// [`VerifyError::IntrospectionBusy`] if too many calls are running or too many requests wait.
+    /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline,
+    /// and with [`VerifyError::IntrospectionBusy`] if too many calls are running or too many
+    /// requests wait.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
@@ -234,7 +239,8 @@ impl TrustedIssuer {
         if !introspection.is_ready()
             && let Some(refreshed) = self.refresh(Requester::Token)
         {
-            // The result does not matter: the endpoint may be known although the keys cannot be fetched.
+            // The result does not matter: the endpoint may be known although the keys cannot be
+            // fetched.
             let _ = timeout_at(deadline.get(), refreshed.recv()).await;
         }
         if !introspection.is_ready() {

@@ -4,8 +4,8 @@ use std::{borrow::Cow, fmt, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
-/// The claims of a token. The JSON is parsed on first access, because most tokens need only the claims that the
-/// verifier has read.
+/// The claims of a token. The JSON is parsed on first access, because most tokens need only the
+/// claims that the verifier has read.
 #[derive(Default)]
 pub(crate) struct JsonClaims {
     json: String,
@@ -23,7 +23,8 @@ impl JsonClaims {
 
     /// Returns all claims.
     pub(crate) fn all(&self) -> &Map<String, Value> {
-        // The verifier has parsed the JSON before. If parsing fails, there are no claims, and every claim rule denies.
+        // The verifier has parsed the JSON before. If parsing fails, there are no claims, and every
+        // claim rule denies.
         self.parsed
             .get_or_init(|| Box::new(serde_json::from_str(&self.json).unwrap_or_default()))
     }

@@ -2,8 +2,9 @@
 //!
 //! # Verification
 //!
-//! [`Validation`] selects how the tokens of an issuer are verified: by signature, by introspection, or by both.
-//! [`IssuerSettings`] and [`VerifierSettings`] have the options that [`Verifier::builder`] does not set.
+//! [`Validation`] selects how the tokens of an issuer are verified: by signature, by introspection,
+//! or by both. [`IssuerSettings`] and [`VerifierSettings`] have the options that
+//! [`Verifier::builder`] does not set.
 
 mod attachments;
 mod builder;

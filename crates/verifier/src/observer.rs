@@ -5,7 +5,8 @@ use std::{fmt, time::Duration};
 /// Observes the verifications of a [`Verifier`](crate::Verifier), for metrics. It is set in
 /// [`VerifierSettings::observer`](crate::VerifierSettings::observer).
 ///
-/// It is called on the task of the request and must not block. It receives neither the token nor the result.
+/// It is called on the task of the request and must not block. It receives neither the token nor
+/// the result.
 ///
 /// ```
 /// use std::{sync::atomic::{AtomicU64, Ordering}, time::Duration};
@@ -32,7 +33,7 @@ pub trait VerificationObserver: fmt::Debug + Send + Sync + 'static {
     /// Called when a token was found in the cache.
     fn cached(&self);
 
-    /// Called when a token was verified or rejected without the cache, with the time that it took. Waiting for keys and
-    /// for introspection is included.
+    /// Called when a token was verified or rejected without the cache, with the time that it took.
+    /// Waiting for keys and for introspection is included.
     fn verified(&self, elapsed: Duration);
 }

@@ -9,8 +9,8 @@ use crate::{attachments::Attachments, json_claims::JsonClaims, limit_hasher::Lim
 
 /// The identity that a verified token names, and what the token grants.
 ///
-/// Only the verifier creates it, inside a [`VerifiedToken`](crate::VerifiedToken). It contains claims, never the token.
-/// `Debug` prints neither the subject nor other claims.
+/// Only the verifier creates it, inside a [`VerifiedToken`](crate::VerifiedToken). It contains
+/// claims, never the token. `Debug` prints neither the subject nor other claims.
 pub struct Principal {
     fields: PrincipalFields,
     limit_key: u64,
@@ -61,12 +61,14 @@ impl Principal {
         &self.fields.issuer
     }
 
-    /// Returns the `sub` claim, which is unique within the issuer. A client's own token may have none.
+    /// Returns the `sub` claim, which is unique within the issuer. A client's own token may have
+    /// none.
     pub fn subject(&self) -> Option<&str> {
         self.fields.subject.as_deref()
     }
 
-    /// Returns the client to which the token was issued: the `client_id` claim or, if it is missing, `azp`.
+    /// Returns the client to which the token was issued: the `client_id` claim or, if it is
+    /// missing, `azp`.
     pub fn client(&self) -> Option<&str> {
         self.fields.client.as_deref()
     }
@@ -76,15 +78,15 @@ impl Principal {
         &self.fields.scopes
     }
 
-    /// Returns the expiration time: `exp` of the signed claims or of the introspection response, whichever is earlier. If
-    /// there is neither, returns 30 s after the response.
+    /// Returns the expiration time: `exp` of the signed claims or of the introspection response,
+    /// whichever is earlier. If there is neither, returns 30 s after the response.
     pub fn expires(&self) -> UnixTime {
         self.fields.expires
     }
 
-    /// Returns the time from which the verifier rejects the token: the expiration time plus the issuer's leeway. Returns
-    /// `None` if neither signed claims nor the introspection response have `exp`; then only the issuer knows how long the
-    /// token is valid.
+    /// Returns the time from which the verifier rejects the token: the expiration time plus the
+    /// issuer's leeway. Returns `None` if neither signed claims nor the introspection response have
+    /// `exp`; then only the issuer knows how long the token is valid.
     pub fn valid_until(&self) -> Option<UnixTime> {
         self.fields.valid_until
     }
@@ -94,19 +96,22 @@ impl Principal {
         self.fields.introspected_at.is_some()
     }
 
-    /// Returns the monotonic time of the introspection, or `None` if the token was not introspected.
+    /// Returns the monotonic time of the introspection, or `None` if the token was not
+    /// introspected.
     pub(crate) fn introspected_at(&self) -> Option<Duration> {
         self.fields.introspected_at
     }
 
-    /// Returns all claims: those of the signed payload or, if no signature was verified, of the introspection response.
+    /// Returns all claims: those of the signed payload or, if no signature was verified, of the
+    /// introspection response.
     ///
     /// The claims are parsed on the first call.
     pub fn claims(&self) -> &Map<String, Value> {
         self.fields.claims.all()
     }
 
-    /// Returns a claim by its name or, if `path` starts with `/`, by a JSON pointer (RFC 6901) into the claims.
+    /// Returns a claim by its name or, if `path` starts with `/`, by a JSON pointer (RFC 6901) into
+    /// the claims.
     ///
     /// ```
     /// # use portcullis_verifier::Principal;
@@ -126,25 +131,27 @@ impl Principal {
         self.fields.subjectless_client && self.subject().is_none() && self.client().is_some()
     }
 
-    /// Returns the key by which requests are counted for limits: a hash of the issuer and the subject or, if there is
-    /// no subject, of the issuer and the client.
+    /// Returns the key by which requests are counted for limits: a hash of the issuer and the
+    /// subject or, if there is no subject, of the issuer and the client.
     ///
     /// The hash is keyed, so clients cannot cause collisions; see [`LimitHasher`].
     pub fn limit_key(&self) -> u64 {
         self.limit_key
     }
 
-    /// Returns the value of this type that was derived from the principal, such as the text of its log lines. The first call
-    /// derives it, and it is kept as long as the principal is cached. A value that also depends
-    /// on something else must contain it, so that the caller can compare it. Returns `None`
-    /// if three values of other types are attached.
+    /// Returns the value of this type that was derived from the principal, such as the text of its
+    /// log lines. The first call derives it, and it is kept as long as the principal is cached. A
+    /// value that also depends on something else must contain it, so that the caller can compare
+    /// it. Returns `None` if three values of other types are attached.
     pub fn attach<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Option<&T> {
         self.attachments.get_or_attach(|| make(self))
     }
 
-    /// Returns this principal, restricted to the scopes and lifetime that an introspection response still grants.
+    /// Returns this principal, restricted to the scopes and lifetime that an introspection response
+    /// still grants.
     ///
-    /// A response without `scope` (`None`) does not restrict the scopes. An empty scope list removes all scopes.
+    /// A response without `scope` (`None`) does not restrict the scopes. An empty scope list
+    /// removes all scopes.
     pub(crate) fn narrowed_to(self, scopes: Option<&Scopes>, introspected: &Self) -> Self {
         let signed = self.fields;
         let introspected = &introspected.fields;

@@ -1,6 +1,7 @@
 //! [`WatchedToken`]: the repeated introspection of a token that an open stream depends on.
 //!
-//! It knows neither the issuer, whose schedule it is part of, nor the verifier: [`TokenCheck`] stands for both.
+//! It knows neither the issuer, whose schedule it is part of, nor the verifier: [`TokenCheck`]
+//! stands for both.
 
 mod queue;
 
@@ -14,7 +15,8 @@ use crate::{
 };
 pub(crate) use queue::Rechecks;
 
-/// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at most 5 s.
+/// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at
+/// most 5 s.
 const MAX_DELAY: Duration = Duration::from_secs(10);
 /// The delay before a check is repeated because too many calls were running.
 const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
@@ -36,10 +38,11 @@ pub(crate) trait TokenCheck: Send + Sync {
 
 /// An introspected token that is introspected periodically.
 ///
-/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses and at
-/// least 1 s, or 5 s if they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a
-/// revocation is noticed in time. All references for one token share its checks, and an introspection for a request
-/// counts as a check. The checks end when the last reference is dropped. They are started by
+/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the
+/// issuer's responses and at least 1 s, or 5 s if they are not cached. Each check is early by up to
+/// a fifth of the interval, so that checks are spread out and a revocation is noticed in time. All
+/// references for one token share its checks, and an introspection for a request counts as a check.
+/// The checks end when the last reference is dropped. They are started by
 /// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks).
 pub struct WatchedToken {
     check: Box<dyn TokenCheck>,
@@ -56,8 +59,8 @@ pub struct WatchedToken {
 pub enum RecheckFailure {
     /// The token has expired.
     Expired,
-    /// The token is inactive, the verifier rejects the introspection response, or the token's subject or client has
-    /// changed.
+    /// The token is inactive, the verifier rejects the introspection response, or the token's
+    /// subject or client has changed.
     Inactive,
     /// The issuer has not confirmed the token for two intervals.
     Unconfirmed,
@@ -87,8 +90,8 @@ impl WatchedToken {
         }
     }
 
-    /// Returns the token as last introspected. Its scopes and expiration time may have changed. The expiration time is
-    /// not compared with the clock.
+    /// Returns the token as last introspected. Its scopes and expiration time may have changed. The
+    /// expiration time is not compared with the clock.
     ///
     /// # Errors
     /// Fails if the token is no longer valid. All later calls fail, too.
@@ -102,7 +105,8 @@ impl WatchedToken {
         state.failure.map_or_else(|| Ok(state.latest.clone()), Err)
     }
 
-    /// Checks the token once. Returns when the next check is due, or `None` if the token is no longer valid.
+    /// Checks the token once. Returns when the next check is due, or `None` if the token is no
+    /// longer valid.
     async fn check(&self) -> Option<Duration> {
         if self.has_failed() {
             return None;
@@ -132,8 +136,8 @@ impl WatchedToken {
         self.rechecks.next_after(confirmed_at)
     }
 
-    /// Returns when a check that failed is repeated: soon if too many calls were running, otherwise at the time until
-    /// which the last confirmation is sufficient.
+    /// Returns when a check that failed is repeated: soon if too many calls were running, otherwise
+    /// at the time until which the last confirmation is sufficient.
     fn next_after_error(
         &self,
         error: &VerifyError,

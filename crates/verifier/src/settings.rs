@@ -22,7 +22,8 @@ pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
 /// The minimum cooldown. Without one, any caller could cause a fetch per request.
 pub(crate) const MIN_COOLDOWN: Duration = Duration::from_secs(1);
 
-/// How the tokens of one issuer are verified. [`new`](Self::new) sets the defaults; assign fields to change them.
+/// How the tokens of one issuer are verified. [`new`](Self::new) sets the defaults; assign fields
+/// to change them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,38 +48,44 @@ pub struct IssuerSettings {
     pub issuer: Issuer,
     /// How tokens are verified. Default: by signature.
     pub validation: Validation,
-    /// The allowed signature algorithms. Default: RS256 only. `none` and HMAC are not values of this type.
+    /// The allowed signature algorithms. Default: RS256 only. `none` and HMAC are not values of
+    /// this type.
     pub algorithms: AlgorithmSet,
     /// Where the keys come from. Default: they are discovered.
     pub keys: KeySource,
     /// The addresses from which metadata and keys may be fetched. Default: [`UrlPolicy::Operator`].
     pub url_policy: UrlPolicy,
-    /// The minimum time between two fetches that tokens with unknown keys cause. Default: 30 s. Minimum: 1 s.
+    /// The minimum time between two fetches that tokens with unknown keys cause. Default: 30 s.
+    /// Minimum: 1 s.
     pub cooldown: Duration,
     /// How long stale keys remain in use while the issuer is unavailable. Default: 24 h.
     pub max_stale: Duration,
     /// The tolerated clock difference, for `exp`, `nbf` and `iat`. Default: 10 s. Maximum: 60 s.
     pub leeway: Duration,
-    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default:
-    /// unlimited.
+    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are
+    /// rejected. Default: unlimited.
     pub max_lifetime: Option<Duration>,
-    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send
-    /// `JWT`.
+    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because
+    /// many issuers send `JWT`.
     pub require_at_jwt: bool,
     /// Whether clients whose tokens have no subject may own sessions, see
-    /// [`Principal::may_own_sessions_as_client`](crate::Principal::may_own_sessions_as_client). Default: no.
+    /// [`Principal::may_own_sessions_as_client`](crate::Principal::may_own_sessions_as_client).
+    /// Default: no.
     pub subjectless_client: bool,
-    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several
-    /// resources share this issuer, because these URLs are accepted for all of them.
+    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this
+    /// empty if several resources share this issuer, because these URLs are accepted for all of
+    /// them.
     pub audiences: Vec<ResourceUri>,
-    /// The issuer's own names for the protected resource that are accepted in `aud`, for providers that do not write the
-    /// resource URL there. Default: none. A token that matches only by such a name must also have a `scope` or `scp`
-    /// with a scope, `azp` or `appid`, because an ID token can have the same `aud`. Use them only with a single resource
-    /// and with required scopes; neither is checked here.
+    /// The issuer's own names for the protected resource that are accepted in `aud`, for providers
+    /// that do not write the resource URL there. Default: none. A token that matches only by such a
+    /// name must also have a `scope` or `scp` with a scope, `azp` or `appid`, because an ID token
+    /// can have the same `aud`. Use them only with a single resource and with required scopes;
+    /// neither is checked here.
     pub application_audiences: Vec<ApplicationAudience>,
-    /// Claims whose values count as scopes, beside `scope` and `scp`: names, or JSON pointers (RFC 6901) such as
-    /// `/realm_access/roles`. Default: none. The value is a string or an array; entries that are not scope names
-    /// (RFC 6749 section 3.3) are ignored. In introspection responses, the members of these names count as well.
+    /// Claims whose values count as scopes, beside `scope` and `scp`: names, or JSON pointers (RFC
+    /// 6901) such as `/realm_access/roles`. Default: none. The value is a string or an array;
+    /// entries that are not scope names (RFC 6749 section 3.3) are ignored. In introspection
+    /// responses, the members of these names count as well.
     pub scope_claims: Vec<String>,
 }
 
@@ -147,7 +154,8 @@ impl IssuerSettings {
     }
 }
 
-/// Returns whether a claim's name or JSON pointer can be read for scopes. `scope` and `scp` are always read.
+/// Returns whether a claim's name or JSON pointer can be read for scopes. `scope` and `scp` are
+/// always read.
 fn is_scope_claim(path: &str) -> bool {
     let Some(pointer) = path.strip_prefix('/') else {
         return !matches!(path, "" | "scope" | "scp");
@@ -166,8 +174,8 @@ pub enum Validation {
     /// By signature.
     #[default]
     Jwt,
-    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has at most one such
-    /// issuer, which also introspects opaque tokens.
+    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has
+    /// at most one such issuer, which also introspects opaque tokens.
     Introspection(IntrospectionSettings),
     /// By signature, then by introspection, so that revocations take effect.
     JwtAndIntrospection(IntrospectionSettings),

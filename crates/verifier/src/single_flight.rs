@@ -15,7 +15,8 @@ pub(crate) struct SingleFlight<K, T> {
 
 /// The result of [`SingleFlight::join`].
 pub(crate) enum Joined<K: Copy + Eq + Hash, T: Clone> {
-    /// No operation is running for the key. The caller starts it and passes its result to the [`Operation`].
+    /// No operation is running for the key. The caller starts it and passes its result to the
+    /// [`Operation`].
     Leader(Operation<K, T>, ResultReceiver<T>),
     /// An operation is running for the key.
     Follower(ResultReceiver<T>),
@@ -27,7 +28,8 @@ pub(crate) enum Joined<K: Copy + Eq + Hash, T: Clone> {
 #[derive(Clone)]
 pub(crate) struct ResultReceiver<T>(watch::Receiver<Option<T>>);
 
-/// A running operation. When it is dropped, all receivers get its result, and the key is free again.
+/// A running operation. When it is dropped, all receivers get its result, and the key is free
+/// again.
 pub(crate) struct Operation<K: Copy + Eq + Hash, T: Clone> {
     single_flight: Arc<SingleFlight<K, T>>,
     key: K,
@@ -69,7 +71,8 @@ impl<K: Copy + Eq + Hash, T: Clone> SingleFlight<K, T> {
 impl<K: Copy + Eq + Hash, T: Clone> Operation<K, T> {
     /// Ends the operation with its result.
     pub(crate) fn complete(self, result: T) {
-        // The key is freed first, so that a receiver that has the result can start the next operation.
+        // The key is freed first, so that a receiver that has the result can start the next
+        // operation.
         self.single_flight.running.lock().remove(&self.key);
         self.sender.send_replace(Some(result));
     }
@@ -85,8 +88,8 @@ impl<K: Copy + Eq + Hash, T: Clone> Drop for Operation<K, T> {
 }
 
 impl<T: Clone> ResultReceiver<T> {
-    /// Waits for the result. Returns `None` if the operation was dropped without one, because its task panicked or its
-    /// runtime was shut down.
+    /// Waits for the result. Returns `None` if the operation was dropped without one, because its
+    /// task panicked or its runtime was shut down.
     pub(crate) async fn recv(mut self) -> Option<T> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }

@@ -109,7 +109,8 @@ pub(crate) fn verifier_of(
     Verifier::new(settings, issuers, Arc::new(clock.clone())).unwrap()
 }
 
-/// Lets the other tasks of this thread run for 50 turns, which is enough for the tasks of these tests.
+/// Lets the other tasks of this thread run for 50 turns, which is enough for the tasks of these
+/// tests.
 pub(crate) async fn settle() {
     for _ in 0..50 {
         yield_now().await;
@@ -138,8 +139,9 @@ pub(crate) struct Logged(Arc<Mutex<Vec<String>>>);
 impl Logged {
     /// Records the log of this thread until the guard is dropped.
     pub(crate) fn here() -> (Self, subscriber::DefaultGuard) {
-        // While a single dispatcher exists, `tracing` asks only the thread that first reaches an event whether it is
-        // enabled, and another test's thread would answer no for all. With two, it asks every dispatcher.
+        // While a single dispatcher exists, `tracing` asks only the thread that first reaches an
+        // event whether it is enabled, and another test's thread would answer no for all. With two,
+        // it asks every dispatcher.
         static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Logged::default()));
         LazyLock::force(&SECOND);
         let logged = Self::default();

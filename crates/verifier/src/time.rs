@@ -7,7 +7,8 @@ use tokio::time::Instant;
 /// The maximum time that one verification waits for its issuer and for the throttle, in total.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The deadline of a verification: 5 s after it first waits. A verification that does not wait never reads the clock.
+/// The deadline of a verification: 5 s after it first waits. A verification that does not wait
+/// never reads the clock.
 #[derive(Default)]
 pub(crate) struct Deadline(Option<Instant>);
 

@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 
 /// A random key for hashes of tokens.
 ///
-/// The hash is SipHash-1-3 with a 128-bit result. Neither the key nor a hash leaves the process, so no one can search
-/// for two tokens with the same hash.
+/// The hash is SipHash-1-3 with a 128-bit result. Neither the key nor a hash leaves the process, so
+/// no one can search for two tokens with the same hash.
 #[derive(Clone)]
 pub(crate) struct TokenHashKey(Zeroizing<[u8; 16]>);
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::principal::Principal;
 
-/// Evidence that a token was verified for one resource: its signature or introspection response, issuer, audience,
-/// times and type.
+/// Evidence that a token was verified for one resource: its signature or introspection response,
+/// issuer, audience, times and type.
 ///
-/// Only [`Verifier`](crate::Verifier) creates it, so later stages can require it instead of a flag. It contains the
-/// [`Principal`], not the token, and is cheap to clone.
+/// Only [`Verifier`](crate::Verifier) creates it, so later stages can require it instead of a flag.
+/// It contains the [`Principal`], not the token, and is cheap to clone.
 ///
-/// It describes the time of verification. A stream that outlives [`Principal::expires`] must be checked again. Scopes
-/// are not checked.
+/// It describes the time of verification. A stream that outlives [`Principal::expires`] must be
+/// checked again. Scopes are not checked.
 ///
 /// ```
 /// use portcullis_verifier::VerifiedToken;

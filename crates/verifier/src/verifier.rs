@@ -25,15 +25,17 @@ use crate::{
 
 /// Verifies the access tokens of one resource and caches verified tokens.
 ///
-/// The unverified `iss` of a token selects exactly one of the configured issuers. The token is then verified with that
-/// issuer's keys, algorithms and settings only. An opaque token, which is any token that is not a JWS, goes to the
-/// issuer with [`Validation::Introspection`](crate::Validation::Introspection), if there is one.
+/// The unverified `iss` of a token selects exactly one of the configured issuers. The token is then
+/// verified with that issuer's keys, algorithms and settings only. An opaque token, which is any
+/// token that is not a JWS, goes to the issuer with
+/// [`Validation::Introspection`](crate::Validation::Introspection), if there is one.
 ///
-/// A verified token is cached until its `exp`, until its issuer's keys change, and for at most 5 min, or 30 s if it was
-/// introspected. Rejected tokens are not cached. Scopes are not checked.
+/// A verified token is cached until its `exp`, until its issuer's keys change, and for at most 5
+/// min, or 30 s if it was introspected. Rejected tokens are not cached. Scopes are not checked.
 ///
-/// [`builder`](Self::builder) creates a verifier with the defaults of `portcullis serve`, and the [crate](crate)'s
-/// documentation shows an accepted and a rejected token. With [`new`](Self::new), the caller refreshes and sweeps.
+/// [`builder`](Self::builder) creates a verifier with the defaults of `portcullis serve`, and the
+/// [crate](crate)'s documentation shows an accepted and a rejected token. With [`new`](Self::new),
+/// the caller refreshes and sweeps.
 pub struct Verifier {
     settings: VerifierSettings,
     issuers: Vec<Arc<TrustedIssuer>>,
@@ -46,11 +48,12 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Creates a verifier for one resource and its issuers. See [`builder`](Self::builder) for a simpler way.
+    /// Creates a verifier for one resource and its issuers. See [`builder`](Self::builder) for a
+    /// simpler way.
     ///
-    /// Nothing runs in the background: call [`TrustedIssuer::spawn_refresh`] for each issuer, [`sweep`](Self::sweep) about
-    /// once a minute and, if tokens are [watched](crate::WatchedToken), [`TrustedIssuer::start_due_rechecks`] twice a
-    /// second.
+    /// Nothing runs in the background: call [`TrustedIssuer::spawn_refresh`] for each issuer,
+    /// [`sweep`](Self::sweep) about once a minute and, if tokens are
+    /// [watched](crate::WatchedToken), [`TrustedIssuer::start_due_rechecks`] twice a second.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -78,8 +81,8 @@ impl Verifier {
     /// ```
     ///
     /// # Errors
-    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their tokens, or the random
-    /// number generator fails.
+    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their
+    /// tokens, or the random number generator fails.
     pub fn new(
         settings: VerifierSettings,
         issuers: Vec<Arc<TrustedIssuer>>,
@@ -134,13 +137,15 @@ impl Verifier {
         &*self.clock
     }
 
-    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for
-    /// example an unchecked header value. Returns `None` for a token that is not cached, which may be valid.
+    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be
+    /// any bytes, for example an unchecked header value. Returns `None` for a token that is not
+    /// cached, which may be valid.
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
         self.cached_at(token, self.clock.read())
     }
 
-    /// Like [`cached`](Self::cached), for a caller that has read the verifier's clock for the request already.
+    /// Like [`cached`](Self::cached), for a caller that has read the verifier's clock for the
+    /// request already.
     pub fn cached_at(&self, token: impl AsRef<[u8]>, now: Now) -> Option<VerifiedToken> {
         let token = token.as_ref();
         self.check_length(token).ok()?;
@@ -159,15 +164,17 @@ impl Verifier {
 
     /// Verifies a token, or returns it from the cache.
     ///
-    /// It waits only for an unknown key, for introspection and for the throttle below, for at most 5 s in total. The
-    /// runtime must have tokio's time enabled.
+    /// It waits only for an unknown key, for introspection and for the throttle below, for at most
+    /// 5 s in total. The runtime must have tokio's time enabled.
     ///
-    /// The throttle protects requests with cached tokens from floods of invalid ones: while a thread serves cached
-    /// tokens, tokens that are rejected after their signature was computed take at most a tenth of its time. Up to 1024
-    /// tokens wait per thread. Outside a runtime no token waits.
+    /// The throttle protects requests with cached tokens from floods of invalid ones: while a
+    /// thread serves cached tokens, tokens that are rejected after their signature was computed
+    /// take at most a tenth of its time. Up to 1024 tokens wait per thread. Outside a runtime no
+    /// token waits.
     ///
     /// # Errors
-    /// Fails if the token is rejected, or if it cannot be verified now ([`VerifyError::is_unavailable`]).
+    /// Fails if the token is rejected, or if it cannot be verified now
+    /// ([`VerifyError::is_unavailable`]).
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         self.check_length(token.secret().as_bytes())?;
         let hash = self.cache.hash(token.secret());
@@ -178,7 +185,8 @@ impl Verifier {
         self.verify_uncached(token, hash, now).await
     }
 
-    /// Verifies a token without the cache and updates the cache. A rejected token is removed from it.
+    /// Verifies a token without the cache and updates the cache. A rejected token is removed from
+    /// it.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
@@ -233,13 +241,14 @@ impl Verifier {
         Ok(verified)
     }
 
-    /// Removes cached tokens that are no longer valid and returns their number. They are never returned, but take
-    /// memory until they are removed; call this about once a minute.
+    /// Removes cached tokens that are no longer valid and returns their number. They are never
+    /// returned, but take memory until they are removed; call this about once a minute.
     pub fn sweep(&self) -> usize {
         self.cache.sweep(self.clock.read(), self.generations())
     }
 
-    /// Returns the number of cached tokens. Expired tokens count until they are looked up, evicted or swept.
+    /// Returns the number of cached tokens. Expired tokens count until they are looked up, evicted
+    /// or swept.
     pub fn cached_tokens(&self) -> usize {
         self.cache.len()
     }

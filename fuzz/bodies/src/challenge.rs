@@ -8,13 +8,14 @@ use url::Url;
 /// The maximum length of a header value that the parser reads.
 const MAX_HEADER: usize = 64 * 1024;
 
-/// Parses each line as one `WWW-Authenticate` value. Parsed challenges do not change when they are written and parsed
-/// again. The builder returns exactly one challenge with the given parameters.
+/// Parses each line as one `WWW-Authenticate` value. Parsed challenges do not change when they are
+/// written and parsed again. The builder returns exactly one challenge with the given parameters.
 pub fn challenge(data: &[u8]) {
     if let Ok(challenges) = parse_challenges(data.split(|byte| *byte == b'\n')) {
         let _ = BearerChallenge::from_challenges(&challenges);
         let written = challenges.iter().map(write).collect::<Vec<_>>().join(", ");
-        // Writing adds quotes and separators, which may make a large input longer than the parser's limit.
+        // Writing adds quotes and separators, which may make a large input longer than the parser's
+        // limit.
         if written.len() <= MAX_HEADER {
             assert_eq!(parse_challenges([written.as_bytes()]), Ok(challenges));
         }

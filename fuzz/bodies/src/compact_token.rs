@@ -5,7 +5,8 @@ use portcullis_metadata::{AccessTokenClaims, JwkSet, unverified_issuer};
 
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// Parses a token. An accepted token has exactly one spelling, and an empty key set does not verify it.
+/// Parses a token. An accepted token has exactly one spelling, and an empty key set does not verify
+/// it.
 pub fn compact_token(data: &[u8]) {
     let Ok(token) = std::str::from_utf8(data) else {
         return;

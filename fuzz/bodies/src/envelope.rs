@@ -6,8 +6,8 @@ use portcullis_mcp::{
 };
 use serde_json::Value;
 
-/// Parses a message. `serde_json` finds the same method and names, and the id of a rejected message. Classification
-/// accepts any headers without a panic.
+/// Parses a message. `serde_json` finds the same method and names, and the id of a rejected
+/// message. Classification accepts any headers without a panic.
 pub fn envelope(data: &[u8]) {
     let parsed = Envelope::parse(data, EnvelopeLimits::default());
     if let (Ok(envelope), Ok(message)) = (&parsed, serde_json::from_slice::<Value>(data)) {

@@ -11,7 +11,8 @@ use http::{Method, StatusCode, uri::PathAndQuery};
 use portcullis_http1::{Connection, RequestBuilder};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The input is everything that a server sends. The response does not depend on how the bytes are split.
+/// The input is everything that a server sends. The response does not depend on how the bytes are
+/// split.
 pub fn http1_response(data: &[u8]) {
     let whole = receive(data, data.len().max(1));
     for piece in [1, 7] {
@@ -66,7 +67,8 @@ fn receive(data: &[u8], piece: usize) -> Option<Received> {
     })
 }
 
-/// The output of a future that never waits, because the server's bytes are all there. `None` if it waits.
+/// The output of a future that never waits, because the server's bytes are all there. `None` if it
+/// waits.
 fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),

@@ -1,7 +1,8 @@
-//! The bodies of the fuzz targets: functions that feed bytes to a parser and panic if one of its properties does not hold.
+//! The bodies of the fuzz targets: functions that feed bytes to a parser and panic if one of its
+//! properties does not hold.
 //!
-//! cargo-fuzz links them to libFuzzer; the tests of this crate and `cargo xtask fuzz-smoke` replay the committed
-//! corpora through them with the stable compiler.
+//! cargo-fuzz links them to libFuzzer; the tests of this crate and `cargo xtask fuzz-smoke` replay
+//! the committed corpora through them with the stable compiler.
 
 mod challenge;
 mod compact_token;

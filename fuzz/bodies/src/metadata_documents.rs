@@ -12,7 +12,8 @@ use portcullis_metadata::{
 };
 use serde_json::Value;
 
-/// Parses a JSON document with every parser. An accepted document does not change when it is written and parsed again.
+/// Parses a JSON document with every parser. An accepted document does not change when it is
+/// written and parsed again.
 pub fn metadata_documents(data: &[u8]) {
     // A fraction may lose its last bit each time that it is parsed.
     if serde_json::from_slice(data).is_ok_and(|value: Value| has_fraction(&value)) {

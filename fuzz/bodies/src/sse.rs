@@ -4,8 +4,8 @@ use portcullis_mcp::sse::{DecodeError, Decoder, Event};
 
 const MAX_EVENT: usize = 64 * 1024;
 
-/// Decodes a stream. The events do not depend on the size of the chunks, and do not change when they are encoded and
-/// decoded again.
+/// Decodes a stream. The events do not depend on the size of the chunks, and do not change when
+/// they are encoded and decoded again.
 pub fn sse(data: &[u8]) {
     let whole = decode([data]);
     for size in [1, 2, 7] {

@@ -8,7 +8,8 @@ use url::Url;
 
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-/// Parses an identifier as each type. Identifiers keep their text, and well-known URLs keep their origin.
+/// Parses an identifier as each type. Identifiers keep their text, and well-known URLs keep their
+/// origin.
 pub fn well_known(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

@@ -55,7 +55,8 @@ fn corpora_replay() {
     }
 }
 
-/// B5, C9, F4: no input that is cut, joined to another one, or changed in a few bytes panics in any parser.
+/// B5, C9, F4: no input that is cut, joined to another one, or changed in a few bytes panics in any
+/// parser.
 #[test]
 fn mutated_corpora_replay() {
     let mut mutator = Mutator::new(0x9E37_79B9_7F4A_7C15);

@@ -8,8 +8,8 @@ use super::Options;
 
 /// The programs that are measured.
 pub(super) struct Programs {
-    /// The server, unless only the steps are measured. It is built separately, so that it has the features of a
-    /// release.
+    /// The server, unless only the steps are measured. It is built separately, so that it has the
+    /// features of a release.
     pub(super) portcullis: Option<PathBuf>,
     /// The benchmark of the steps, unless only whole requests are measured.
     pub(super) steps: Option<PathBuf>,

@@ -19,7 +19,8 @@ pub(super) const ADMIN_TOKEN_FILE: &str = "admin-token";
 pub(super) enum Configuration {
     /// The defaults: signed tokens, sessions, one rule and the access log.
     Standard,
-    /// With all checks and records: also an audit trail in a file, all three types of rate limits, and claim rules.
+    /// With all checks and records: also an audit trail in a file, all three types of rate limits,
+    /// and claim rules.
     AllOn,
     /// The defaults, and an audit trail in a file.
     Audited,

@@ -1,5 +1,5 @@
-//! `cargo xtask bench connect`: compares the stdio bridge with `mcp-remote`, both driven by the TypeScript SDK's
-//! client.
+//! `cargo xtask bench connect`: compares the stdio bridge with `mcp-remote`, both driven by the
+//! TypeScript SDK's client.
 
 mod behavior;
 mod driver;

@@ -68,7 +68,8 @@ impl Figures {
         self.ratio_to(Variant::Nginx, variant, number)
     }
 
-    /// Returns the spread of one figure of a variant, divided by another variant's in the same round.
+    /// Returns the spread of one figure of a variant, divided by another variant's in the same
+    /// round.
     pub(super) fn ratio_to(
         &self,
         other: Variant,

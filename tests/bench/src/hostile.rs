@@ -17,7 +17,8 @@ pub(super) const HOSTILE_REQUESTS: [&str; 3] = ["invalid signatures", "unknown k
 /// The maximum number of rounds. A round has four runs, which are compared only with each other.
 const MAX_ROUNDS: usize = 5;
 
-/// The rate of valid requests beside each type of hostile requests, divided by their rate beside valid requests.
+/// The rate of valid requests beside each type of hostile requests, divided by their rate beside
+/// valid requests.
 #[derive(Serialize)]
 pub(super) struct RateRatios(pub(super) [Spread; HOSTILE_REQUESTS.len()]);
 
@@ -54,7 +55,8 @@ fn hostile_requests(token: &str) -> anyhow::Result<[RequestTemplate; HOSTILE_REQ
     let garbage = "x".repeat(token.len());
     let call = |token: &str| portcullis::tool_call(token, "none");
     Ok([
-        // Not at the start, because a number that exceeds the modulus is rejected without any computation.
+        // Not at the start, because a number that exceeds the modulus is rejected without any
+        // computation.
         RequestTemplate::new(call(token), signature, signature.len() / 2, token_letters)?,
         RequestTemplate::new(
             call(&format!("{header}.{payload}.{signature}")),

@@ -1,5 +1,6 @@
-//! `cargo xtask bench instructions`: counts the instructions of a request with callgrind, and compares them with a
-//! committed table. Instructions do not depend on how busy the machine is, so that a change of 1 % is visible.
+//! `cargo xtask bench instructions`: counts the instructions of a request with callgrind, and
+//! compares them with a committed table. Instructions do not depend on how busy the machine is, so
+//! that a change of 1 % is visible.
 
 mod case;
 mod count;
@@ -27,7 +28,8 @@ use xtask::{
 
 use self::{case::Case, counts::Counts, table::Committed};
 
-/// How often a check counts a case again that has changed. Timers and a busy machine only add instructions.
+/// How often a check counts a case again that has changed. Timers and a busy machine only add
+/// instructions.
 const CONFIRMATIONS: u32 = 2;
 
 /// What to count.
@@ -36,7 +38,8 @@ pub(super) struct Options {
     /// Count only this case. Can be repeated.
     #[arg(long = "case", value_name = "NAME", value_parser = PossibleValuesParser::new(Case::ALL.map(Case::name)))]
     cases: Vec<String>,
-    /// Requests of the smaller of two measurements. The larger one has twice as many, and their difference counts.
+    /// Requests of the smaller of two measurements. The larger one has twice as many, and their
+    /// difference counts.
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(10..))]
     requests: u32,
     /// The release build to count, in place of one that is built now.
@@ -109,7 +112,8 @@ impl Options {
         Case::ALL.into_iter().filter(is_selected)
     }
 
-    /// Counts a case. A check counts one that differs from the committed count again, and keeps the least.
+    /// Counts a case. A check counts one that differs from the committed count again, and keeps the
+    /// least.
     fn count(
         &self,
         programs: &Programs,
@@ -133,7 +137,8 @@ impl Options {
         Ok(least)
     }
 
-    /// Finds valgrind, and builds the server. It contains its OpenSSL, so that no library of the machine is counted but libc.
+    /// Finds valgrind, and builds the server. It contains its OpenSSL, so that no library of the
+    /// machine is counted but libc.
     fn programs(&self) -> anyhow::Result<Programs> {
         let find = |name| {
             programs::find(name)

@@ -14,8 +14,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// Serves until the process is killed. Prints its address first. Every token has the same subject, client and
-/// `audience`.
+/// Serves until the process is killed. Prints its address first. Every token has the same subject,
+/// client and `audience`.
 pub(super) fn run(audience: &str) -> anyhow::Result<()> {
     let response = format!(
         r#"{{"active":true,"sub":"5f0d3b1c-7a52-4d0e-9c58-6a1f0c5e2b47","client_id":"test-client","token_type":"Bearer","scope":"openid profile mcp:tools","aud":"{audience}","exp":4102444800}}"#

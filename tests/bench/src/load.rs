@@ -1,4 +1,5 @@
-//! The load generator: a fixed number of requests over a fixed number of connections, one at a time on each connection.
+//! The load generator: a fixed number of requests over a fixed number of connections, one at a time
+//! on each connection.
 
 use std::{
     net::SocketAddr,
@@ -15,12 +16,14 @@ pub(super) const CONNECTIONS: usize = 32;
 /// The number of connections that send the measured requests while the others send different ones.
 const MEASURED: usize = CONNECTIONS / 2;
 
-/// Returns how many requests each connection sends, so that all connections together send at least this number.
+/// Returns how many requests each connection sends, so that all connections together send at least
+/// this number.
 pub(super) fn times(requests: u32) -> usize {
     (requests as usize).div_ceil(CONNECTIONS)
 }
 
-/// Sends this number of requests on each connection, reads the responses, and returns the elapsed time.
+/// Sends this number of requests on each connection, reads the responses, and returns the elapsed
+/// time.
 ///
 /// # Errors
 /// Fails when a response is not 200.
@@ -32,8 +35,8 @@ pub(super) async fn run(
     run_on(open_all(address, CONNECTIONS).await?, request, times).await
 }
 
-/// Returns the time in which half of the connections send `valid` requests, while the other half sends `other`
-/// requests, whose responses are ignored.
+/// Returns the time in which half of the connections send `valid` requests, while the other half
+/// sends `other` requests, whose responses are ignored.
 ///
 /// # Errors
 /// Fails when a response to a `valid` request is not 200.

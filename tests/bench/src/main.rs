@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: measures the cost of a protected request and compares it with nginx as a bare reverse proxy.
+//! `cargo xtask bench`: measures the cost of a protected request and compares it with nginx as a
+//! bare reverse proxy.
 //!
 //! `docs/contribute/benchmarks.md` describes the measurements.
 #![allow(
@@ -76,11 +77,13 @@ struct Options {
 enum Part {
     /// Measure only sessions: memory and lookup time for 1,000 to 1,000,000 sessions.
     Sessions,
-    /// Measure only event streams: the memory of an idle one, and what remains when they have closed.
+    /// Measure only event streams: the memory of an idle one, and what remains when they have
+    /// closed.
     Streams(streams::Options),
     /// Send mixed traffic for 30 minutes, and check that memory, descriptors and tasks do not grow.
     Soak(soak::Options),
-    /// Count the instructions of a request with callgrind, and compare them with the committed table. Needs valgrind.
+    /// Count the instructions of a request with callgrind, and compare them with the committed
+    /// table. Needs valgrind.
     Instructions(instructions::Options),
     /// Compare the stdio bridge with `mcp-remote`. Needs Node.js and npm.
     Connect(connect::Options),

@@ -74,7 +74,8 @@ impl<'a> Setup<'a> {
         // One process at a time uses a state directory.
         command.env("STATE_DIRECTORY", self.file.with_extension("state"));
 
-        // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.
+        // With a backtrace, every invalid signature would walk the stack, because josekit's errors
+        // contain one.
         command
             .env_remove("RUST_BACKTRACE")
             .env_remove("RUST_LIB_BACKTRACE");
@@ -110,8 +111,8 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// Waits for the access lines of this number of requests since the log was cleared, and returns how many are
-    /// missing. The server drops lines if the log is too slow.
+    /// Waits for the access lines of this number of requests since the log was cleared, and returns
+    /// how many are missing. The server drops lines if the log is too slow.
     ///
     /// # Errors
     /// Fails when there are more lines than requests.
@@ -148,7 +149,8 @@ pub(super) async fn open_session(address: SocketAddr, token: &str) -> anyhow::Re
         .to_owned())
 }
 
-/// Returns the measured request, the same for all variants: about 100 bytes of JSON with the token and a session.
+/// Returns the measured request, the same for all variants: about 100 bytes of JSON with the token
+/// and a session.
 pub(super) fn tool_call(token: &str, session: &str) -> Vec<u8> {
     request(token, Some(session), CALL)
 }

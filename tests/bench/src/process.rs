@@ -109,7 +109,8 @@ fn spawn(command: &mut Command) -> anyhow::Result<Process> {
     Process::start(name, command.stdin(Stdio::null()))
 }
 
-/// Returns the CPU time from `schedstat`, which counts in nanoseconds. `/proc/PID/stat` counts in clock ticks.
+/// Returns the CPU time from `schedstat`, which counts in nanoseconds. `/proc/PID/stat` counts in
+/// clock ticks.
 fn threads_cpu(process: u32) -> anyhow::Result<Duration> {
     let mut total = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {

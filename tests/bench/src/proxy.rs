@@ -1,5 +1,5 @@
-//! A bare reverse proxy on hyper, written as in hyper's guides. The difference to it is the cost of Portcullis' own
-//! code.
+//! A bare reverse proxy on hyper, written as in hyper's guides. The difference to it is the cost of
+//! Portcullis' own code.
 
 use std::{convert::Infallible, net::SocketAddr, thread};
 
@@ -65,8 +65,8 @@ fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStrea
                 let service =
                     service_fn(move |request| forward(pool.clone(), upstream.clone(), request));
                 let mut protocol = http1::Builder::new();
-                // As in the server under test: head and body in one write, and no `pipeline_flush`, which delays
-                // responses when bytes of the next head have arrived.
+                // As in the server under test: head and body in one write, and no `pipeline_flush`,
+                // which delays responses when bytes of the next head have arrived.
                 tokio::spawn(
                     protocol
                         .writev(false)

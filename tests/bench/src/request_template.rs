@@ -26,8 +26,8 @@ impl RequestTemplate {
         }
     }
 
-    /// Creates a template. The text replaces the bytes of the request that start `offset` bytes after the start of
-    /// `part`.
+    /// Creates a template. The text replaces the bytes of the request that start `offset` bytes
+    /// after the start of `part`.
     ///
     /// # Errors
     /// Fails if the request does not contain the part, or ends before the end of the text.
@@ -65,7 +65,8 @@ impl RequestTemplate {
     }
 }
 
-/// Returns eleven characters that are allowed in a token, for a part that differs from request to request.
+/// Returns eleven characters that are allowed in a token, for a part that differs from request to
+/// request.
 pub(super) fn token_letters(number: u64) -> String {
     URL_SAFE_NO_PAD.encode(number.to_be_bytes())
 }

@@ -195,8 +195,8 @@ impl<'a> Servers<'a> {
     /// Measures one variant in one round, with this number of requests per connection.
     ///
     /// # Errors
-    /// Fails when a response is not 200, or the upstream did not receive exactly as many requests as there are
-    /// responses.
+    /// Fails when a response is not 200, or the upstream did not receive exactly as many requests
+    /// as there are responses.
     pub(super) async fn measure(&self, variant: Variant, times: usize) -> anyhow::Result<Sample> {
         let Target {
             process,

@@ -1,4 +1,5 @@
-//! `cargo xtask bench sessions`: the memory of a session and the time of a lookup, for 1,000 to 1,000,000 sessions.
+//! `cargo xtask bench sessions`: the memory of a session and the time of a lookup, for 1,000 to
+//! 1,000,000 sessions.
 
 use std::process::Stdio;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask bench soak`: mixed traffic with key rotation, streams and reloads. Memory, descriptors and tasks must
-//! not grow.
+//! `cargo xtask bench soak`: mixed traffic with key rotation, streams and reloads. Memory,
+//! descriptors and tasks must not grow.
 
 mod clients;
 mod issuer;

@@ -1,4 +1,5 @@
-//! `cargo xtask bench streams`: the memory of an idle event stream, and what stays when streams have closed.
+//! `cargo xtask bench streams`: the memory of an idle event stream, and what stays when streams
+//! have closed.
 
 mod client;
 mod report;
@@ -166,8 +167,8 @@ upstream = {{ http = "http://{upstream}/mcp" }}
     )
 }
 
-/// Returns the streams that the hard limit of open files permits. The server has two descriptors for each. Raises the
-/// soft limit of this process and of those that it starts.
+/// Returns the streams that the hard limit of open files permits. The server has two descriptors
+/// for each. Raises the soft limit of this process and of those that it starts.
 fn possible_streams() -> u32 {
     let hard = getrlimit(Resource::Nofile)
         .maximum

@@ -1,5 +1,5 @@
-//! The upstream of all measurements: a hyper server that responds to every POST with the same 90 bytes and counts them.
-//! Like an MCP server, it opens a session for a POST without one.
+//! The upstream of all measurements: a hyper server that responds to every POST with the same 90
+//! bytes and counts them. Like an MCP server, it opens a session for a POST without one.
 
 use std::{
     convert::Infallible,
@@ -26,7 +26,8 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const RESPONSE: &[u8] =
     br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789abcdefg"}]}}"#;
 
-/// Serves until the process is killed. Prints its address first. The response to GET is the number of POST requests.
+/// Serves until the process is killed. Prints its address first. The response to GET is the number
+/// of POST requests.
 pub(super) fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,5 @@
-//! The archive of one target: the full program, manual pages, completions, units and the example configuration.
+//! The archive of one target: the full program, manual pages, completions, units and the example
+//! configuration.
 
 use std::fs;
 

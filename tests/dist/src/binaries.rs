@@ -106,8 +106,8 @@ pub(crate) fn build(
     Ok(Step::Built(vec![program]))
 }
 
-/// Returns whether a 64-bit ELF program has program headers, none of which names an interpreter (type `PT_INTERP`), and so
-/// is static.
+/// Returns whether a 64-bit ELF program has program headers, none of which names an interpreter
+/// (type `PT_INTERP`), and so is static.
 fn is_static(program: &[u8]) -> bool {
     let number = |at: usize, length: usize| -> Option<usize> {
         let bytes = program.get(at..at.checked_add(length)?)?;

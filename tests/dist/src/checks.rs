@@ -15,7 +15,8 @@ use crate::{
     target::TARGETS,
 };
 
-/// The maximum exposure of the service, as `systemd-analyze security` computes it: 0 is closed, 10 is open.
+/// The maximum exposure of the service, as `systemd-analyze security` computes it: 0 is closed, 10
+/// is open.
 const MAX_EXPOSURE: f64 = 2.0;
 
 /// Runs all checks.
@@ -73,7 +74,8 @@ fn overall_exposure(report: &str) -> Option<f64> {
     line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
 }
 
-/// Checks the units as systemd reads them. The program of the units must exist, so copies name one that does.
+/// Checks the units as systemd reads them. The program of the units must exist, so copies name one
+/// that does.
 fn units(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     if !shell::exists("systemd-analyze") {
         return missing("systemd-analyze");

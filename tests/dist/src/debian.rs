@@ -1,4 +1,5 @@
-//! The Debian package: the static program without the development commands, units, manual pages and completions.
+//! The Debian package: the static program without the development commands, units, manual pages and
+//! completions.
 
 use std::{
     fs,
@@ -81,7 +82,8 @@ fn write_manual(release: &Release, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the first steps, the copyright file, the changelogs, and which tags of lintian do not apply.
+/// Writes the first steps, the copyright file, the changelogs, and which tags of lintian do not
+/// apply.
 fn write_documents(release: &Release, folder: &Path) -> anyhow::Result<()> {
     let documents = folder.join("usr/share/doc/portcullis");
     let copyright = fs::read_to_string(release.deploy("debian/copyright"))?;
@@ -211,7 +213,8 @@ fn gzip(file: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// Returns a text as a field of a control file: each line begins with a blank, and an empty line is a dot.
+/// Returns a text as a field of a control file: each line begins with a blank, and an empty line is
+/// a dot.
 fn indented(text: &str) -> String {
     let lines = text.trim().lines().map(|line| {
         if line.trim().is_empty() {

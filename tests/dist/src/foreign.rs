@@ -34,11 +34,12 @@ const EXCEPTIONS: [Exception; 1] = [Exception {
     options: &["--no-default-features", "--features=dev,redis"],
 }];
 
-/// Where Debian has the headers of OpenSSL: those of all architectures, and in the multiarch folders two of this one.
+/// Where Debian has the headers of OpenSSL: those of all architectures, and in the multiarch
+/// folders two of this one.
 const HEADERS: &str = "/usr/include";
 
-/// Checks each published crate, in the order of their layers. Crates that do not compile are part of the result and not a
-/// failure, because there are no packages for these targets.
+/// Checks each published crate, in the order of their layers. Crates that do not compile are part
+/// of the result and not a failure, because there are no packages for these targets.
 ///
 /// # Errors
 /// Fails when the headers of OpenSSL cannot be copied.
@@ -64,8 +65,8 @@ pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
     }))
 }
 
-/// Copies the headers of OpenSSL into one folder and returns it, if they are installed. A type check reads their version. It
-/// links nothing, but the libraries must exist: here they are empty.
+/// Copies the headers of OpenSSL into one folder and returns it, if they are installed. A type
+/// check reads their version. It links nothing, but the libraries must exist: here they are empty.
 fn openssl_headers(release: &Release) -> anyhow::Result<Option<PathBuf>> {
     let common = Path::new(HEADERS).join("openssl");
     if !common.join("opensslv.h").exists() {

@@ -15,7 +15,8 @@ use crate::{
 /// The maximum size of the files in the image.
 const MAX_SIZE: u64 = 20_000_000;
 
-/// Builds the image, runs it if this machine can, and writes it as an archive that `docker load` and `podman load` read.
+/// Builds the image, runs it if this machine can, and writes it as an archive that `docker load`
+/// and `podman load` read.
 ///
 /// # Errors
 /// Fails when the image cannot be built or run, or is too large.

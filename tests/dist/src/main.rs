@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: builds the packages of a release into `target/packages`, and checks the files of `deploy`.
+//! `cargo xtask dist`: builds the packages of a release into `target/packages`, and checks the
+//! files of `deploy`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -35,7 +36,8 @@ use target::{TARGETS, Target};
 
 /// Build the packages of a release into `target/packages`.
 ///
-/// What cannot be built here is listed with the reason. The command fails if something fails that can be built.
+/// What cannot be built here is listed with the reason. The command fails if something fails that
+/// can be built.
 #[derive(Parser)]
 #[command(name = "cargo xtask dist", bin_name = "cargo xtask dist")]
 struct Arguments {
@@ -144,7 +146,8 @@ fn main() -> anyhow::Result<()> {
     report.finish()
 }
 
-/// Builds the packages for one target. The Debian package and the image have the server without the development commands.
+/// Builds the packages for one target. The Debian package and the image have the server without the
+/// development commands.
 fn build_for(
     release: &Release,
     target: &Target,

@@ -1,4 +1,5 @@
-//! Manual pages and completions. A program for this machine writes them, because it may not run that of the target.
+//! Manual pages and completions. A program for this machine writes them, because it may not run
+//! that of the target.
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -1,4 +1,5 @@
-//! The memory of the server at rest, measured with the example configuration and the environment of the image.
+//! The memory of the server at rest, measured with the example configuration and the environment of
+//! the image.
 
 use std::{
     fs,

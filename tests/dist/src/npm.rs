@@ -1,4 +1,5 @@
-//! The npm packages: one with the launcher, and one with the program for each platform, which npm installs where it fits.
+//! The npm packages: one with the launcher, and one with the program for each platform, which npm
+//! installs where it fits.
 
 use std::{fs, path::Path, process::Command};
 

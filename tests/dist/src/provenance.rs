@@ -1,5 +1,6 @@
-//! The provenance of a release: an in-toto statement with the predicate of SLSA 1.0, which says from which commit, with which
-//! tools and with which arguments the packages were built. It is not signed.
+//! The provenance of a release: an in-toto statement with the predicate of SLSA 1.0, which says
+//! from which commit, with which tools and with which arguments the packages were built. It is not
+//! signed.
 
 use std::{collections::BTreeMap, env, path::PathBuf, process::Command};
 
@@ -11,7 +12,8 @@ use crate::{
     shell,
 };
 
-/// The type of the build, which defines the external parameters: `docs/use/packages.md` describes them.
+/// The type of the build, which defines the external parameters: `docs/use/packages.md` describes
+/// them.
 const BUILD_TYPE: &str = "urn:portcullis:cargo-xtask-dist:1";
 /// The files that determine the tools and sources of other parties.
 const PINS: [&str; 4] = [
@@ -108,8 +110,8 @@ fn statement(
 mod tests {
     use super::*;
 
-    /// The statement names every package with its hash, the commit, and what pins the tools; the members are those of in-toto
-    /// Statement 1 and SLSA 1.0.
+    /// The statement names every package with its hash, the commit, and what pins the tools; the
+    /// members are those of in-toto Statement 1 and SLSA 1.0.
     #[test]
     fn a_statement_names_packages_and_source() {
         let release = Release {

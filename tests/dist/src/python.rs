@@ -4,8 +4,8 @@ use std::{fs, path::Path, process::Command};
 
 use crate::shell;
 
-/// Creates a virtual environment with the packages of a requirements file, and replaces an existing one. A package without a hash in
-/// the file, or with another one, is not installed.
+/// Creates a virtual environment with the packages of a requirements file, and replaces an existing
+/// one. A package without a hash in the file, or with another one, is not installed.
 ///
 /// # Errors
 /// Fails when Python is missing, a package cannot be installed, or its hash differs.
@@ -34,7 +34,8 @@ pub(crate) fn install(environment: &Path, requirements: &str) -> anyhow::Result<
 mod tests {
     use super::*;
 
-    /// A package without a hash is not installed, whatever the index offers. pip decides before it connects.
+    /// A package without a hash is not installed, whatever the index offers. pip decides before it
+    /// connects.
     #[test]
     fn packages_without_a_hash_are_not_installed() {
         let folder = tempfile::tempdir().unwrap();

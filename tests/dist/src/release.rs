@@ -21,7 +21,8 @@ pub(crate) struct Release {
     /// Where the files will be published.
     pub(crate) url: String,
     pub(crate) maintainer: String,
-    /// The time of the commit, in seconds since 1970. Files in packages have it, so that a build can be repeated.
+    /// The time of the commit, in seconds since 1970. Files in packages have it, so that a build
+    /// can be repeated.
     pub(crate) time: u64,
     /// The workspace.
     pub(crate) root: PathBuf,
@@ -83,8 +84,8 @@ impl Release {
         Ok(folder)
     }
 
-    /// Writes `SHA256SUMS` with the files that this build has written, and no others of the folder. `sha256sum --check SHA256SUMS`
-    /// verifies them.
+    /// Writes `SHA256SUMS` with the files that this build has written, and no others of the folder.
+    /// `sha256sum --check SHA256SUMS` verifies them.
     ///
     /// # Errors
     /// Fails when a file cannot be read.
@@ -99,8 +100,9 @@ impl Release {
         Ok(Step::Built(vec![sums]))
     }
 
-    /// Returns the names of the built files that are packages, in alphabetical order, and their SHA-256 hashes. Others, such as
-    /// programs that are packed, are not in the folder of the packages.
+    /// Returns the names of the built files that are packages, in alphabetical order, and their
+    /// SHA-256 hashes. Others, such as programs that are packed, are not in the folder of the
+    /// packages.
     ///
     /// # Errors
     /// Fails when a file cannot be read.

@@ -1,4 +1,5 @@
-//! The root certificates of the container image: those of Mozilla, from the crate `webpki-root-certs` in the version of `Cargo.lock`.
+//! The root certificates of the container image: those of Mozilla, from the crate
+//! `webpki-root-certs` in the version of `Cargo.lock`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
@@ -6,7 +7,8 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 /// The length of a line of base64 (RFC 7468 section 2).
 const LINE: usize = 64;
 
-/// Returns the certificates in PEM. They depend on `Cargo.lock` alone, not on the machine that builds the image.
+/// Returns the certificates in PEM. They depend on `Cargo.lock` alone, not on the machine that
+/// builds the image.
 pub(crate) fn pem() -> String {
     TLS_SERVER_ROOT_CERTS
         .iter()

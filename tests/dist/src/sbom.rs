@@ -1,5 +1,5 @@
-//! The bill of materials of a program (CycloneDX 1.6, JSON): the crates that cargo compiles for it, with version, license,
-//! checksum and dependencies.
+//! The bill of materials of a program (CycloneDX 1.6, JSON): the crates that cargo compiles for it,
+//! with version, license, checksum and dependencies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -100,8 +100,8 @@ pub(crate) fn content(
     )?)?)
 }
 
-/// Reads the output of `cargo tree`: `DEPTH|NAME vVERSION (MORE)|LICENSE` in each line. ` (*)` at its end stands for the
-/// dependencies of an earlier line.
+/// Reads the output of `cargo tree`: `DEPTH|NAME vVERSION (MORE)|LICENSE` in each line. ` (*)` at
+/// its end stands for the dependencies of an earlier line.
 fn parse_tree(tree: &str) -> anyhow::Result<BTreeMap<Crate, Facts>> {
     let mut crates: BTreeMap<Crate, Facts> = BTreeMap::new();
     let mut path: Vec<Crate> = Vec::new();
@@ -224,7 +224,8 @@ fn component(found: &Crate, facts: &Facts) -> Value {
 }
 
 impl Crate {
-    /// Returns the package URL. A version of a package URL has no plus sign; that of a bundled C library often has one.
+    /// Returns the package URL. A version of a package URL has no plus sign; that of a bundled C
+    /// library often has one.
     fn purl(&self) -> String {
         format!(
             "pkg:cargo/{}@{}",

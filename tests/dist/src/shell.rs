@@ -42,7 +42,8 @@ pub(crate) fn exists(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Packs an entry of a folder reproducibly: sorted, without names of owners, with one modification time.
+/// Packs an entry of a folder reproducibly: sorted, without names of owners, with one modification
+/// time.
 ///
 /// # Errors
 /// Fails when `tar` or `gzip` fails.

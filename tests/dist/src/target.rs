@@ -88,7 +88,8 @@ impl Target {
         self.glibc.is_none()
     }
 
-    /// Returns the programs that are built. The packages of the server program contain a static one.
+    /// Returns the programs that are built. The packages of the server program contain a static
+    /// one.
     pub(crate) fn programs(&self) -> &'static [Features] {
         if self.is_static() {
             &[Features::Full, Features::Server]
@@ -97,8 +98,8 @@ impl Target {
         }
     }
 
-    /// Returns whether this machine can run the program: it has the system and the processor. The version of its glibc is not
-    /// compared.
+    /// Returns whether this machine can run the program: it has the system and the processor. The
+    /// version of its glibc is not compared.
     pub(crate) fn is_native(&self) -> bool {
         // All targets are for Linux.
         let (processor, _) = self.triple.split_once('-').unwrap_or((self.triple, ""));

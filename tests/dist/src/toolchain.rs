@@ -1,4 +1,5 @@
-//! The compilers: rustc's standard library for a target, and zig as C compiler and linker for all of them.
+//! The compilers: rustc's standard library for a target, and zig as C compiler and linker for all
+//! of them.
 
 use std::{
     env,
@@ -13,13 +14,16 @@ use xtask::workspace;
 
 use crate::{python, release::Release, shell};
 
-/// The packages of PyPI that are installed into a virtual environment, with their versions and hashes.
+/// The packages of PyPI that are installed into a virtual environment, with their versions and
+/// hashes.
 const TOOLS: &str = include_str!("../requirements/zig.txt");
 
-/// The file in the virtual environment that lists the installed packages. It is written when all are installed.
+/// The file in the virtual environment that lists the installed packages. It is written when all
+/// are installed.
 const INSTALLED: &str = "installed";
 
-/// Returns the reason why the standard library for a target is missing; `None` if rustup has it or can install it.
+/// Returns the reason why the standard library for a target is missing; `None` if rustup has it or
+/// can install it.
 pub(crate) fn missing_standard_library(triple: &str) -> Option<String> {
     match install_standard_library(triple) {
         Ok(true) => None,
@@ -54,7 +58,8 @@ fn library_folder(sysroot: &str, triple: &str) -> anyhow::Result<PathBuf> {
     Ok(sysroot.join("lib/rustlib").join(triple))
 }
 
-/// Returns a command in the root of the workspace, where `rust-toolchain.toml` selects the toolchain.
+/// Returns a command in the root of the workspace, where `rust-toolchain.toml` selects the
+/// toolchain.
 fn in_workspace(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(workspace::root());
@@ -102,7 +107,8 @@ impl Zig {
         let mut cargo = in_workspace(self.programs.join("cargo-zigbuild"));
         // cargo-zigbuild starts the first `python3` of the path to run zig.
         cargo.arg(command).env("PATH", &self.search_path);
-        // With it, the build would link the OpenSSL of this machine. The target needs one that is built for it.
+        // With it, the build would link the OpenSSL of this machine. The target needs one that is
+        // built for it.
         cargo.env_remove("OPENSSL_NO_VENDOR");
         cargo
     }

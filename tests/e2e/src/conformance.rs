@@ -16,18 +16,22 @@ use clap::Subcommand;
 /// The side that is tested.
 #[derive(Subcommand)]
 pub(crate) enum Part {
-    /// The client library: every client scenario of each revision, run one by one; warnings are failures.
+    /// The client library: every client scenario of each revision, run one by one; warnings are
+    /// failures.
     Client(client::Arguments),
-    /// The development authorization server: the authorization server scenarios; warnings are failures.
+    /// The development authorization server: the authorization server scenarios; warnings are
+    /// failures.
     Authorization,
-    /// The gateway: every server scenario of each revision must have the same result with and without it.
+    /// The gateway: every server scenario of each revision must have the same result with and
+    /// without it.
     Server(server::Arguments),
     /// The client that the suite starts.
     #[command(hide = true)]
     Driver {
         /// The URL of the server.
         url: String,
-        /// The `portcullis` program whose `connect` talks to the server, instead of the library's client.
+        /// The `portcullis` program whose `connect` talks to the server, instead of the library's
+        /// client.
         #[arg(long)]
         connect: Option<PathBuf>,
     },

@@ -1,4 +1,5 @@
-//! `cargo xtask e2e`: the real program with a real authorization server, from the first 401 to the end of a session.
+//! `cargo xtask e2e`: the real program with a real authorization server, from the first 401 to the
+//! end of a session.
 //!
 //! Everything runs on loopback. The output of the programs is kept in `target/e2e`.
 
@@ -64,60 +65,68 @@ pub(crate) struct Arguments {
     /// The time limit in seconds of each start of Keycloak.
     #[arg(long, value_name = "SECONDS", default_value_t = READY_WITHIN)]
     ready_within: u64,
-    /// Consent in a headless Chromium instead of submitting the forms of the pages. Screenshots of all pages are kept in
-    /// the target folder. Needs Chromium and Node.js 20; without Chromium, forms are submitted.
+    /// Consent in a headless Chromium instead of submitting the forms of the pages. Screenshots of
+    /// all pages are kept in the target folder. Needs Chromium and Node.js 20; without Chromium,
+    /// forms are submitted.
     #[arg(long)]
     browser: bool,
     /// Run only this scenario with Keycloak; can be repeated.
     #[arg(long, value_enum, value_name = "SCENARIO")]
     only: Vec<keycloak::Scenario>,
-    /// Instead, send a corpus of messages through the gateway to real readers of JSON and MCP, and compare what they read
-    /// with what was checked and audited. Needs Node.js, Python and Go; a reader without them is skipped.
+    /// Instead, send a corpus of messages through the gateway to real readers of JSON and MCP, and
+    /// compare what they read with what was checked and audited. Needs Node.js, Python and Go; a
+    /// reader without them is skipped.
     #[arg(long, group = SEPARATE)]
     readers: bool,
     #[command(flatten)]
     reader_options: readers::Options,
-    /// Instead, run `login` and `connect` at every tested authorization server and in every tested network, and print one
-    /// table. Needs Node.js, Python and Java; a server without them is skipped. The first run downloads 400 MB.
+    /// Instead, run `login` and `connect` at every tested authorization server and in every tested
+    /// network, and print one table. Needs Node.js, Python and Java; a server without them is
+    /// skipped. The first run downloads 400 MB.
     #[arg(long, group = SEPARATE)]
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
-    /// Instead, restart `serve` with the default configuration while clients of other makers have sessions: the TypeScript
-    /// SDK (v1 and v2), the Python SDK and mcp-remote. Needs Node.js and Python; a client without them is skipped.
+    /// Instead, restart `serve` with the default configuration while clients of other makers have
+    /// sessions: the TypeScript SDK (v1 and v2), the Python SDK and mcp-remote. Needs Node.js and
+    /// Python; a client without them is skipped.
     #[arg(long, group = SEPARATE)]
     restarts: bool,
-    /// Instead, execute the commands of the README, the guides in `docs/guides` and the pages of `docs/use`. A page whose programs
-    /// are missing is skipped. The ports 3000, 3001, 8000, 8080 and 9000 to 9002 must be free.
+    /// Instead, execute the commands of the README, the guides in `docs/guides` and the pages of
+    /// `docs/use`. A page whose programs are missing is skipped. The ports 3000, 3001, 8000, 8080
+    /// and 9000 to 9002 must be free.
     #[arg(long, group = SEPARATE)]
     guides: bool,
     #[command(flatten)]
     guide_options: guides::Options,
-    /// Instead, run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed.
-    /// Needs nginx and redis-server.
+    /// Instead, run 32 clients against three replicas behind nginx for 10 minutes, while replicas
+    /// and Redis are killed. Needs nginx and redis-server.
     #[arg(long, group = SEPARATE)]
     replicas: bool,
     #[command(flatten)]
     replica_options: replicas::Options,
-    /// Instead, run every query of the dashboard and of the alerts in `deploy` at a real Prometheus. Without Prometheus, the run is
-    /// reported as skipped.
+    /// Instead, run every query of the dashboard and of the alerts in `deploy` at a real
+    /// Prometheus. Without Prometheus, the run is reported as skipped.
     #[arg(long, group = SEPARATE)]
     metrics: bool,
 }
 
-/// The default time limit of a start of Keycloak, in seconds. On a busy machine with two cores, the first start of Keycloak takes about 60 s.
+/// The default time limit of a start of Keycloak, in seconds. On a busy machine with two cores, the
+/// first start of Keycloak takes about 60 s.
 const READY_WITHIN: u64 = 180;
 
 /// The authorization servers of the flow.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum IdentityProvider {
-    /// The development authorization server of this workspace. Takes seconds and needs no other program.
+    /// The development authorization server of this workspace. Takes seconds and needs no other
+    /// program.
     #[default]
     Devidp,
-    /// npm's oidc-provider 9.13.3. Takes a minute and needs npm; the first run downloads 40 MB, including Node.js 22.
+    /// npm's oidc-provider 9.13.3. Takes a minute and needs npm; the first run downloads 40 MB,
+    /// including Node.js 22.
     OidcProvider,
-    /// Keycloak 26.7.3. Takes about four minutes and 1 GB of memory, and needs Java 17 or newer, `tar`, and
-    /// 400 MB in the target folder; the first run downloads 176 MB from Maven Central.
+    /// Keycloak 26.7.3. Takes about four minutes and 1 GB of memory, and needs Java 17 or newer,
+    /// `tar`, and 400 MB in the target folder; the first run downloads 176 MB from Maven Central.
     Keycloak,
 }
 

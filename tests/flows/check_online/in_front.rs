@@ -1,4 +1,5 @@
-//! Firewalls, logins and redirects in front of issuers, and an issuer that is a template for all tenants.
+//! Firewalls, logins and redirects in front of issuers, and an issuer that is a template for all
+//! tenants.
 
 use http::{Response, header};
 use portcullis_scenarios::{PeerResponse, Upstream};
@@ -16,7 +17,8 @@ fn challenge_page() -> PeerResponse {
         .unwrap()
 }
 
-/// J9: a firewall in front of the metadata, the keys or the introspection endpoint is the cause, and not their configuration.
+/// J9: a firewall in front of the metadata, the keys or the introspection endpoint is the cause,
+/// and not their configuration.
 #[tokio::test]
 async fn firewalls() {
     let upstream = Upstream::start().await;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{INTROSPECTION, Setup, issuer, status, with_member};
 
-/// J9: the check authenticates at the introspection endpoint as the server does. The metadata's methods for the token
-/// endpoint do not apply.
+/// J9: the check authenticates at the introspection endpoint as the server does. The metadata's
+/// methods for the token endpoint do not apply.
 #[tokio::test]
 async fn introspection_is_authenticated_as_in_the_server() {
     let upstream = Upstream::start().await;

@@ -242,7 +242,8 @@ async fn unsuitable_settings() {
         .await;
 }
 
-/// J9: with `sessions = "off"`, the response to a request without the upstream's identifier decides.
+/// J9: with `sessions = "off"`, the response to a request without the upstream's identifier
+/// decides.
 #[tokio::test]
 async fn requests_without_an_identifier() {
     const NO_SESSION: &str =

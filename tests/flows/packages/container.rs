@@ -35,10 +35,12 @@ async fn a_listener_on_all_addresses_is_expected() {
     }
 }
 
-/// E12: in the container image, the log says that sessions end with the container if the state directory is on no volume.
+/// E12: in the container image, the log says that sessions end with the container if the state
+/// directory is on no volume.
 #[tokio::test]
 async fn state_outside_of_a_volume_causes_a_warning() {
-    // Depending on the machine, one of these folders can be below a mount, which counts as a volume.
+    // Depending on the machine, one of these folders can be below a mount, which counts as a
+    // volume.
     for parent in [
         std::env::temp_dir().as_path(),
         Path::new(env!("CARGO_TARGET_TMPDIR")),
@@ -84,7 +86,8 @@ async fn state_on_a_read_only_volume_prevents_the_start() {
     );
 }
 
-/// Starts and stops the server with this state directory and value of `PORTCULLIS_CONTAINER`, and returns its log.
+/// Starts and stops the server with this state directory and value of `PORTCULLIS_CONTAINER`, and
+/// returns its log.
 async fn log_of_start(state: &str, container: &str) -> String {
     let file = deploy("portcullis.toml");
     let arguments = [

@@ -6,8 +6,8 @@ use portcullis_scenarios::Scratch;
 
 use super::deploy;
 
-/// A purge removes what the service and the package wrote, and the documented file of secrets. A removal keeps them, and a purge
-/// keeps other files.
+/// A purge removes what the service and the package wrote, and the documented file of secrets. A
+/// removal keeps them, and a purge keeps other files.
 #[test]
 fn only_a_purge_deletes_files() {
     struct Case {

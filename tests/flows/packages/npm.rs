@@ -20,7 +20,8 @@ use super::deploy;
 
 const PLATFORMS: [&str; 2] = ["linux-x64", "linux-arm64"];
 
-/// The launcher, installed beside the packages of two platforms, which contain the program under test.
+/// The launcher, installed beside the packages of two platforms, which contain the program under
+/// test.
 struct Installed(Scratch);
 
 impl Installed {

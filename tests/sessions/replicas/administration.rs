@@ -10,8 +10,8 @@ use super::deployment::{Redis, Replicas};
 /// How long the requests to an upstream may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// E9, E13: an end of all sessions of a subject at one replica ends those that only another one knows, and that one ends them at the
-/// upstream.
+/// E9, E13: an end of all sessions of a subject at one replica ends those that only another one
+/// knows, and that one ends them at the upstream.
 #[tokio::test]
 async fn sessions_of_other_replicas_end_at_the_upstream() {
     let Some(redis) = Redis::start().await else {

@@ -28,7 +28,8 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    /// Starts a server. If the program is not installed, prints a note and returns `None`, except in a full run.
+    /// Starts a server. If the program is not installed, prints a note and returns `None`, except
+    /// in a full run.
     ///
     /// # Panics
     /// Panics if the program is not installed in a full run.
@@ -122,7 +123,8 @@ impl Replicas {
         Self::with(redis, count, "", more, Deployment::builder()).await
     }
 
-    /// Starts replicas with lines of the table `[session]`, and the issuer, resource and upstream of a builder.
+    /// Starts replicas with lines of the table `[session]`, and the issuer, resource and upstream
+    /// of a builder.
     pub(super) async fn with(
         redis: &Redis,
         count: usize,

@@ -39,7 +39,8 @@ async fn rates_apply_to_all() {
     assert_eq!(replicas.echo(0, &session).await.status, 429);
 }
 
-/// E9, E13: the sessions of an owner at all replicas count for its limit. A session that several replicas serve counts once.
+/// E9, E13: the sessions of an owner at all replicas count for its limit. A session that several
+/// replicas serve counts once.
 #[tokio::test]
 async fn sessions_of_an_owner_count_at_all() {
     let Some(redis) = Redis::start().await else {
@@ -77,7 +78,8 @@ async fn sessions_of_an_owner_count_at_all() {
     assert!(owners["total"].as_u64().unwrap() <= 3, "{owners}");
 }
 
-/// E9, E13: the sessions of a subject at all replicas count for its limit, whichever client has them.
+/// E9, E13: the sessions of a subject at all replicas count for its limit, whichever client has
+/// them.
 #[tokio::test]
 async fn sessions_of_a_subject_count_at_all() {
     let Some(redis) = Redis::start().await else {

@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::deployment::{Redis, Replicas, readiness, wait_for_state, wait_until_ready};
 
-/// E13: after Redis was killed and restarted empty, ended sessions stay ended everywhere, a fresh replica does not accept them,
-/// and the other sessions continue.
+/// E13: after Redis was killed and restarted empty, ended sessions stay ended everywhere, a fresh
+/// replica does not accept them, and the other sessions continue.
 #[tokio::test]
 async fn redis_restarts_without_data() {
     let Some(mut redis) = Redis::start().await else {
@@ -58,9 +58,9 @@ async fn redis_restarts_without_data() {
         .assert_rpc_error(404, -32000);
 }
 
-/// E13: while Redis is unreachable, known sessions continue, and an end takes effect at its replica without a
-/// confirmation. When Redis is reachable again, it takes effect at all replicas. A replica started meanwhile accepts no
-/// identifiers of others.
+/// E13: while Redis is unreachable, known sessions continue, and an end takes effect at its replica
+/// without a confirmation. When Redis is reachable again, it takes effect at all replicas. A
+/// replica started meanwhile accepts no identifiers of others.
 #[tokio::test]
 async fn redis_is_unreachable() {
     let Some(mut redis) = Redis::start().await else {
@@ -121,7 +121,8 @@ async fn redis_is_unreachable() {
     }
 }
 
-/// E13: with `strict`, all requests are rejected while Redis is unreachable, except the health checks.
+/// E13: with `strict`, all requests are rejected while Redis is unreachable, except the health
+/// checks.
 #[tokio::test]
 async fn strict_mode() {
     let Some(mut redis) = Redis::start().await else {
@@ -151,8 +152,8 @@ async fn strict_mode() {
     assert_eq!(replicas.echo(0, &session).await.status, 200);
 }
 
-/// E13: a replica that starts without Redis says so and is not ready. It opens sessions and continues them, rejects those of others
-/// with 503, and joins when Redis is there.
+/// E13: a replica that starts without Redis says so and is not ready. It opens sessions and
+/// continues them, rejects those of others with 503, and joins when Redis is there.
 #[tokio::test]
 async fn redis_is_down_at_the_start() {
     let Some(mut redis) = Redis::start().await else {
@@ -197,7 +198,8 @@ async fn redis_is_down_at_the_start() {
     assert_eq!(replicas.delete(fresh, &known).await.status, 200);
 }
 
-/// E13: with `strict`, a replica that starts without Redis rejects every request except the health checks.
+/// E13: with `strict`, a replica that starts without Redis rejects every request except the health
+/// checks.
 #[tokio::test]
 async fn strict_mode_at_the_start() {
     let Some(mut redis) = Redis::start().await else {
@@ -230,7 +232,8 @@ async fn strict_mode_at_the_start() {
     replicas.open(fresh).await;
 }
 
-/// E13: after all data was deleted from Redis while it runs, ended sessions stay ended everywhere, and the others continue.
+/// E13: after all data was deleted from Redis while it runs, ended sessions stay ended everywhere,
+/// and the others continue.
 #[tokio::test]
 async fn redis_is_emptied() {
     let Some(redis) = Redis::start().await else {
@@ -263,8 +266,9 @@ async fn redis_is_emptied() {
         .assert_rpc_error(404, -32000);
 }
 
-/// E12, E13: a DELETE is confirmed by no replica before all of them know the end, whether it is repeated at the same replica or at
-/// another one, where the upstream does not know the session any more.
+/// E12, E13: a DELETE is confirmed by no replica before all of them know the end, whether it is
+/// repeated at the same replica or at another one, where the upstream does not know the session any
+/// more.
 #[tokio::test]
 async fn repeated_deletes_are_confirmed_when_recorded() {
     let Some(mut redis) = Redis::start().await else {

@@ -24,7 +24,8 @@ use super::deployment::{Redis, Replicas, wait_for_state, wait_until_ready};
 
 const TOKEN: &str = "opaque-canary-token";
 const JSON: (&str, &str) = ("content-type", "application/json");
-/// The maximum time of a message between replicas, on a loaded machine. Tokens are cached for longer.
+/// The maximum time of a message between replicas, on a loaded machine. Tokens are cached for
+/// longer.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An issuer whose tokens are introspected.
@@ -171,8 +172,8 @@ async fn tokens_are_dropped_at_all() {
         .await;
 }
 
-/// C11, E13: without Redis, a drop takes effect at its replica and is not confirmed. The other replica learns of it when Redis is back,
-/// even without its data.
+/// C11, E13: without Redis, a drop takes effect at its replica and is not confirmed. The other
+/// replica learns of it when Redis is back, even without its data.
 #[tokio::test]
 async fn a_drop_without_redis_is_not_confirmed() {
     let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else {
@@ -200,7 +201,8 @@ async fn a_drop_without_redis_is_not_confirmed() {
         .await;
 }
 
-/// D2, E13: a token that one replica finds inactive is introspected again by the others at once, although they have it cached.
+/// D2, E13: a token that one replica finds inactive is introspected again by the others at once,
+/// although they have it cached.
 #[tokio::test]
 async fn an_inactive_token_is_known_to_all() {
     let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else {
@@ -239,8 +241,8 @@ async fn a_missed_message_has_no_effect() {
     wait_until_rejected(&replicas, 0).await;
 }
 
-/// D2, E13: a request that arrives after another replica found its token inactive, or had its issuer's tokens dropped, does not get the
-/// response to an introspection that began before.
+/// D2, E13: a request that arrives after another replica found its token inactive, or had its
+/// issuer's tokens dropped, does not get the response to an introspection that began before.
 #[tokio::test]
 async fn an_introspection_from_before_a_message_is_not_joined() {
     let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else {

@@ -12,7 +12,8 @@ use xtask::workspace;
 
 use self::page::PAGE;
 
-/// Write docs/use/reason-codes.md from the reason codes of the crates and docs/contribute/reason-codes.toml.
+/// Write docs/use/reason-codes.md from the reason codes of the crates and
+/// docs/contribute/reason-codes.toml.
 #[derive(Parser)]
 #[command(
     name = "cargo xtask reason-codes",

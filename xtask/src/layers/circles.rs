@@ -38,7 +38,8 @@ impl Modules {
         modules
     }
 
-    /// Returns one circle through each module that is in one, as the files' paths, without repetitions.
+    /// Returns one circle through each module that is in one, as the files' paths, without
+    /// repetitions.
     pub(super) fn circles(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let mut circles = Vec::new();

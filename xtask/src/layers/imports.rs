@@ -1,10 +1,12 @@
 //! The modules that the text of a module imports from its own crate.
 
-/// The path of a module from the root of its crate, such as `["fetch", "tls"]`. The root's is empty.
+/// The path of a module from the root of its crate, such as `["fetch", "tls"]`. The root's is
+/// empty.
 pub(super) type ModulePath = Vec<String>;
 
-/// Returns the paths that the code of `module` names from its own crate, in `use` declarations and elsewhere. The last names can be
-/// those of items. Comments and the unit tests at the end of the text are ignored.
+/// Returns the paths that the code of `module` names from its own crate, in `use` declarations and
+/// elsewhere. The last names can be those of items. Comments and the unit tests at the end of the
+/// text are ignored.
 pub(super) fn imports(text: &str, module: &ModulePath) -> Vec<ModulePath> {
     let code = code_of(text);
     let mut found = Vec::new();
@@ -24,7 +26,8 @@ pub(super) fn imports(text: &str, module: &ModulePath) -> Vec<ModulePath> {
     found
 }
 
-/// Removes comments, and everything from the first `#[cfg(test)]` that a module with a body follows.
+/// Removes comments, and everything from the first `#[cfg(test)]` that a module with a body
+/// follows.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines().peekable();

@@ -63,7 +63,8 @@ fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the pairs (number, test name) of one file. The numbers are at the start of the doc comment of each test.
+/// Returns the pairs (number, test name) of one file. The numbers are at the start of the doc
+/// comment of each test.
 fn named(text: &str) -> Vec<(String, String)> {
     let mut named = Vec::new();
     let mut comment = String::new();
@@ -105,7 +106,8 @@ fn function_name(line: &str) -> Option<&str> {
     line.strip_prefix("fn ")?.split(['(', '<']).next()
 }
 
-/// Returns the numbers before the comment's first colon, such as `B2` and `B4` in `B2, B4: the property`.
+/// Returns the numbers before the comment's first colon, such as `B2` and `B4` in
+/// `B2, B4: the property`.
 fn numbers(comment: &str) -> Vec<String> {
     let Some((opening, _)) = comment.split_once(':') else {
         return Vec::new();

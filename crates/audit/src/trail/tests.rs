@@ -19,7 +19,8 @@ use crate::{
 
 mod chained;
 
-/// A sink whose script determines the results of its first writes. Afterwards it accepts everything.
+/// A sink whose script determines the results of its first writes. Afterwards it accepts
+/// everything.
 #[derive(Clone, Default)]
 struct ScriptedSink(Arc<Mutex<Script>>);
 
@@ -355,8 +356,8 @@ fn long_texts_are_truncated() {
     assert!(path.ends_with("é…"), "{path}");
 }
 
-/// J4: a full queue loses records without waiting. Once the sink accepts more, their number is recorded at the position
-/// where they are missing.
+/// J4: a full queue loses records without waiting. Once the sink accepts more, their number is
+/// recorded at the position where they are missing.
 #[test]
 fn lost_records_are_counted_and_reported() {
     let mut fixture = Fixture::new(1000);
@@ -486,8 +487,8 @@ fn usage_is_recorded() {
     assert_eq!(usage[1]["usage.from"], usage[0]["timestamp"]);
 }
 
-/// J4: the shutdown waits for a sink that accepts nothing only until its time is over. The trail is complete only if the writer
-/// says so.
+/// J4: the shutdown waits for a sink that accepts nothing only until its time is over. The trail is
+/// complete only if the writer says so.
 #[tokio::test(start_paused = true)]
 async fn the_shutdown_is_bounded() {
     let completed = async |done: oneshot::Receiver<()>| {

@@ -52,7 +52,8 @@ impl Lines {
         })
     }
 
-    /// Returns the next line. A longer one than any record is returned in parts, which are not records.
+    /// Returns the next line. A longer one than any record is returned in parts, which are not
+    /// records.
     ///
     /// # Errors
     /// Fails when the file cannot be read.

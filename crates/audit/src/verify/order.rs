@@ -13,8 +13,8 @@ struct FirstRecord<'a> {
     timestamp: String,
 }
 
-/// Returns the files in the order of their first records: by number if at most one file begins a chain, and otherwise by time.
-/// The names do not matter. Empty files come last.
+/// Returns the files in the order of their first records: by number if at most one file begins a
+/// chain, and otherwise by time. The names do not matter. Empty files come last.
 ///
 /// # Errors
 /// Fails when a file cannot be read.

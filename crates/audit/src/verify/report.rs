@@ -8,8 +8,8 @@ use crate::chain::Head;
 
 /// What files contain, and the first break of the chain.
 ///
-/// `portcullis audit verify --json` prints it with these names, and with `ok`. The names of fields and codes are part of the
-/// contract with users (`docs/use/audit.md`): none is renamed or removed.
+/// `portcullis audit verify --json` prints it with these names, and with `ok`. The names of fields
+/// and codes are part of the contract with users (`docs/use/audit.md`): none is renamed or removed.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {

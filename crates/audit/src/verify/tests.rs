@@ -115,7 +115,8 @@ impl Trail {
     }
 }
 
-/// J4: an intact trail is verified with its files in any order, and each file also without the files before it.
+/// J4: an intact trail is verified with its files in any order, and each file also without the
+/// files before it.
 #[test]
 fn an_intact_trail() {
     let mut trail = Trail::of_two_files();
@@ -239,7 +240,8 @@ fn missing_files_are_found() {
     assert!(files(&["/".into()], &keys(SECRET), &[]).is_err());
 }
 
-/// J4: a head from the log shows that records at the end were removed, or replaced by others after a restart.
+/// J4: a head from the log shows that records at the end were removed, or replaced by others after
+/// a restart.
 #[test]
 fn heads_show_truncation() {
     let trail = Trail::of_two_files();

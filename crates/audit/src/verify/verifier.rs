@@ -40,7 +40,8 @@ struct Unexplained<'a> {
     has_newline: bool,
 }
 
-/// The members of a record that verification needs. Missing ones are empty, and so are all of a line that is no such object.
+/// The members of a record that verification needs. Missing ones are empty, and so are all of a
+/// line that is no such object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Members {
     #[serde(default)]
@@ -206,8 +207,9 @@ impl<'a> Verifier<'a> {
             .find(|key| may_change && line.follows(previous, key))
     }
 
-    /// Compares an unexplained line with the record `audit.torn`. Only the records that begin a file or a process come between. The
-    /// line is at the end of a file that is not given if these records are the first ones.
+    /// Compares an unexplained line with the record `audit.torn`. Only the records that begin a
+    /// file or a process come between. The line is at the end of a file that is not given if these
+    /// records are the first ones.
     fn explain(&mut self, members: &Members) -> Result<(), Break> {
         match self.unexplained.take() {
             Some(line) if members.event == "audit.torn" && members.torn_bytes == line.bytes => {

@@ -71,8 +71,8 @@ pub(crate) struct Request {
 }
 
 impl Context {
-    /// Creates the state of a bridge that has sent nothing. `open_server_stream` starts the task that reads the server's
-    /// stream. It is a parameter because that task uses the whole context.
+    /// Creates the state of a bridge that has sent nothing. `open_server_stream` starts the task
+    /// that reads the server's stream. It is a parameter because that task uses the whole context.
     pub(crate) fn new(
         settings: Arc<BridgeSettings>,
         endpoint: Endpoint,
@@ -98,8 +98,8 @@ impl Context {
         }
     }
 
-    /// Creates a request of the bridge itself, and adds it to the pending requests. The receiver gets the response; it
-    /// fails when the request is removed without one.
+    /// Creates a request of the bridge itself, and adds it to the pending requests. The receiver
+    /// gets the response; it fails when the request is removed without one.
     pub(crate) fn own_request(
         &self,
         method: &str,
@@ -110,8 +110,8 @@ impl Context {
         let id = RequestId::own(self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
         let requester = Requester::Bridge(sender);
-        // The identifier is in use only if the client sends identifiers of this form. The request then fails, because
-        // its sender is dropped.
+        // The identifier is in use only if the client sends identifiers of this form. The request
+        // then fails, because its sender is dropped.
         let pending = self
             .pending
             .insert(id.clone(), requester, purpose, usize::MAX);

@@ -43,7 +43,8 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts the task of the queue. Dropping the dispatcher aborts it, and the tasks of the requests.
+    /// Starts the task of the queue. Dropping the dispatcher aborts it, and the tasks of the
+    /// requests.
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (outgoing, waiting) = mpsc::channel(outgoing_queue::CAPACITY);
         let queue = tokio::spawn(outgoing_queue::run(Arc::clone(&context), waiting));
@@ -147,8 +148,9 @@ impl Dispatcher {
             None => Destination::Session,
         };
         let task = self.requests.spawn(async move {
-            // A handshake must not wait for a slot, because the holders of the slots can wait for the handshake. Others
-            // hold theirs until an error is written, too, so that failing requests are also limited.
+            // A handshake must not wait for a slot, because the holders of the slots can wait for
+            // the handshake. Others hold theirs until an error is written, too, so that failing
+            // requests are also limited.
             let _slot = if is_handshake {
                 None
             } else {
@@ -174,8 +176,8 @@ impl Dispatcher {
         self.context.send_to_client(answer).await;
     }
 
-    /// Rejects a message that is too large: a request with an error to the client, a response with an error to the
-    /// server, which waits for it.
+    /// Rejects a message that is too large: a request with an error to the client, a response with
+    /// an error to the server, which waits for it.
     async fn reject_oversized(&mut self, message: OversizedMessage) {
         let settings = &self.context.settings;
         let text = settings.describe(&MessageTooLarge {
@@ -202,9 +204,9 @@ impl Dispatcher {
         }
     }
 
-    /// Cancels a request: the client gets no answer. A modern server is informed by the closed response, a legacy
-    /// server by the notification. A handshake is only abandoned, because it cannot be cancelled, and so is a request
-    /// that still waits.
+    /// Cancels a request: the client gets no answer. A modern server is informed by the closed
+    /// response, a legacy server by the notification. A handshake is only abandoned, because it
+    /// cannot be cancelled, and so is a request that still waits.
     async fn cancel(&mut self, message: Message) {
         let Some(entry) = message
             .params()
@@ -229,7 +231,8 @@ impl Dispatcher {
         }
     }
 
-    /// Queues a notification: in the client's modern revision if it names one, or has used one and has no session.
+    /// Queues a notification: in the client's modern revision if it names one, or has used one and
+    /// has no session.
     async fn notification(&mut self, message: Message, method: String) {
         let version = message.params().protocol_version();
         let version = version.or_else(|| {
@@ -302,7 +305,8 @@ enum Destination {
     Session,
 }
 
-/// Sends a request and forwards the response. In a session, it first waits until the handshake has finished.
+/// Sends a request and forwards the response. In a session, it first waits until the handshake has
+/// finished.
 async fn send_request(
     context: &Arc<Context>,
     request: &Request,

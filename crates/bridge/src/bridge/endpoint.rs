@@ -85,14 +85,15 @@ impl Endpoint {
 
     /// Sends a request and returns the response as soon as its head has arrived.
     ///
-    /// If the token is rejected, it is renewed as [`RequestAuthorization`](portcullis_client::RequestAuthorization)
-    /// defines, unless `token_renewal` disables that; this can wait for the user. A refused connection is retried, and
-    /// so is a busy server that sends `Retry-After`. Redirects within the resource are followed as
-    /// [`ResourceRedirects`] defines. Every other status is returned.
+    /// If the token is rejected, it is renewed as
+    /// [`RequestAuthorization`](portcullis_client::RequestAuthorization) defines, unless
+    /// `token_renewal` disables that; this can wait for the user. A refused connection is retried,
+    /// and so is a busy server that sends `Retry-After`. Redirects within the resource are followed
+    /// as [`ResourceRedirects`] defines. Every other status is returned.
     ///
     /// # Errors
-    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final: for a renewed token, or still
-    /// with `Retry-After` after the retries.
+    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is
+    /// final: for a renewed token, or still with `Retry-After` after the retries.
     pub(crate) async fn send(
         &self,
         mut request: FetchRequest,
@@ -190,7 +191,8 @@ impl Endpoint {
         read_body(body, &limits, reservation).await
     }
 
-    /// Reads the body of an error response, up to [`MAX_ERROR_SIZE`], which the budget does not count.
+    /// Reads the body of an error response, up to [`MAX_ERROR_SIZE`], which the budget does not
+    /// count.
     ///
     /// # Errors
     /// As [`read_body`].

@@ -31,7 +31,8 @@ pub(crate) struct RpcErrorBody {
 }
 
 impl ErrorResponse {
-    /// Reads a response. A body that cannot be read counts as empty, because the status is an error already.
+    /// Reads a response. A body that cannot be read counts as empty, because the status is an error
+    /// already.
     pub(crate) async fn read(endpoint: &Endpoint, response: OpenResponse) -> Self {
         let status = response.status;
         let insufficient_scope = insufficient_scope(status, &response.headers);

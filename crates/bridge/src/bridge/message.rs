@@ -32,7 +32,8 @@ pub(crate) enum MessageKind {
     Request { id: RequestId, method: String },
     /// A message that is not answered.
     Notification { method: String },
-    /// The result or the error of a request. The id is `None` if the other side could not read the request's id.
+    /// The result or the error of a request. The id is `None` if the other side could not read the
+    /// request's id.
     Response { id: Option<RequestId> },
 }
 
@@ -96,8 +97,8 @@ impl Message {
         Ok(Self { text, kind })
     }
 
-    /// Parses a server's message, or several in an array, as 2025-03-26 allows. Each is parsed again when it is returned, so
-    /// that only one message of an array takes memory.
+    /// Parses a server's message, or several in an array, as 2025-03-26 allows. Each is parsed
+    /// again when it is returned, so that only one message of an array takes memory.
     ///
     /// # Errors
     /// As [`parse`](Self::parse), if any message of the array is invalid.
@@ -169,8 +170,8 @@ fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
     }
 }
 
-/// Replaces line breaks by spaces, without a copy if nothing else uses the text. JSON has literal line breaks only between
-/// tokens.
+/// Replaces line breaks by spaces, without a copy if nothing else uses the text. JSON has literal
+/// line breaks only between tokens.
 fn on_one_line(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;

@@ -15,7 +15,8 @@ use crate::bridge::{
     transport::modern,
 };
 
-/// A notification of the client, or its response to a request of the server. They are delivered in order.
+/// A notification of the client, or its response to a request of the server. They are delivered in
+/// order.
 pub(crate) struct OutgoingMessage {
     /// The message, unchanged.
     pub(crate) message: Message,
@@ -53,8 +54,8 @@ impl OutgoingCapacity {
         }
     }
 
-    /// Waits until the queue has capacity for a message of this size. A larger one than the queue waits until the queue
-    /// is empty. The capacity is free again when the result is dropped.
+    /// Waits until the queue has capacity for a message of this size. A larger one than the queue
+    /// waits until the queue is empty. The capacity is free again when the result is dropped.
     pub(crate) async fn acquire(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free)
             .acquire_many_owned(units(bytes).min(self.total))
@@ -72,8 +73,8 @@ fn units(bytes: usize) -> u32 {
 /// The maximum number of waiting messages.
 pub(crate) const CAPACITY: usize = 64;
 
-/// Delivers the messages one by one until the sender is dropped. A failure is only logged, because these messages have no
-/// response.
+/// Delivers the messages one by one until the sender is dropped. A failure is only logged, because
+/// these messages have no response.
 pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<OutgoingMessage>) {
     while let Some(OutgoingMessage {
         message,

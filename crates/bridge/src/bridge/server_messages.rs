@@ -1,4 +1,5 @@
-//! The routing of the server's messages: forwards them to the client, and applies responses to the state of the bridge.
+//! The routing of the server's messages: forwards them to the client, and applies responses to the
+//! state of the bridge.
 
 use bytes::Bytes;
 use portcullis_mcp::ErrorCode;
@@ -17,8 +18,8 @@ use crate::{
 };
 
 impl Context {
-    /// Forwards data of the server: one message, or several in an array. Returns true if it contains the response to
-    /// `awaited`.
+    /// Forwards data of the server: one message, or several in an array. Returns true if it
+    /// contains the response to `awaited`.
     ///
     /// A response to no pending request is dropped.
     ///
@@ -76,8 +77,8 @@ impl Context {
         .map(drop)
     }
 
-    /// Reports to the client that its request failed, unless it has been answered or cancelled. The failure of a request
-    /// of the bridge itself is only logged.
+    /// Reports to the client that its request failed, unless it has been answered or cancelled. The
+    /// failure of a request of the bridge itself is only logged.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
         let Some(entry) = self.pending.remove(id) else {
             return;
@@ -119,7 +120,8 @@ impl Context {
         }
     }
 
-    /// Changes the state of the bridge as a response requires, and returns the response for the requester.
+    /// Changes the state of the bridge as a response requires, and returns the response for the
+    /// requester.
     fn apply(&self, id: &RequestId, purpose: Purpose, answer: Message) -> Message {
         match purpose {
             Purpose::Initialize {
@@ -146,8 +148,9 @@ impl Context {
         }
     }
 
-    /// Learns which arguments are also sent as headers. Tools with invalid annotations are removed, as this transport
-    /// requires of clients. A list that cannot be filtered is replaced by an error.
+    /// Learns which arguments are also sent as headers. Tools with invalid annotations are removed,
+    /// as this transport requires of clients. A list that cannot be filtered is replaced by an
+    /// error.
     fn learn_tools(&self, id: &RequestId, answer: Message) -> Message {
         let Some(result) = answer.result() else {
             return answer;
@@ -180,7 +183,8 @@ impl Context {
     }
 }
 
-/// The maximum length of a protocol version, in bytes of JSON text. It is sent in a header of every request.
+/// The maximum length of a protocol version, in bytes of JSON text. It is sent in a header of every
+/// request.
 const MAX_VERSION: usize = 256;
 
 /// The member of the result of `initialize` that the bridge needs.

@@ -23,7 +23,8 @@ use crate::{
     retry_after::RetryAfter,
 };
 
-/// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
+/// Opens the stream of the current session in a task, unless it is open or the server does not
+/// offer it.
 pub(crate) fn start(context: &Arc<Context>) {
     let Some(session) = context
         .sessions
@@ -46,8 +47,9 @@ pub(crate) fn start(context: &Arc<Context>) {
     });
 }
 
-/// Opens another session for a client with subscriptions, which waits for notifications and sends no request itself.
-/// This does not prompt the user for a sign-in. Without subscriptions, the client's next request opens the session.
+/// Opens another session for a client with subscriptions, which waits for notifications and sends
+/// no request itself. This does not prompt the user for a sign-in. Without subscriptions, the
+/// client's next request opens the session.
 async fn renew(context: &Arc<Context>, lost: &Session) {
     while !context.subscriptions.is_empty() {
         let renewals = context.server_stream.count_unsolicited_renewal();
@@ -80,8 +82,9 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> StreamEnd {
     }
 }
 
-/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event, and not
-/// before the time that a busy server sets. This does not prompt the user for a sign-in.
+/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again
+/// after its last event, and not before the time that a busy server sets. This does not prompt the
+/// user for a sign-in.
 async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
     let mut position = ResumePosition::default();
     let mut attempts = ResumeAttempts::default();
@@ -98,7 +101,8 @@ async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
             Err(OpenFailure::Temporary(wanted)) => retry_after = wanted,
             Err(OpenFailure::Unauthorized) => return StreamEnd::TokenRejected,
             Err(OpenFailure::Rejected(status)) => {
-                // After a stream was open, these mean that the server does not know the session or the event.
+                // After a stream was open, these mean that the server does not know the session or
+                // the event.
                 let is_of_session =
                     matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
                 if !was_open || !is_of_session || session.identifier.is_none() {
@@ -118,8 +122,8 @@ async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
     }
 }
 
-/// Forwards the messages of a stream to its end. An invalid message is dropped; events that cannot be decoded end the
-/// stream.
+/// Forwards the messages of a stream to its end. An invalid message is dropped; events that cannot
+/// be decoded end the stream.
 async fn forward_events(
     context: &Context,
     events: &mut EventReader,

@@ -29,13 +29,13 @@ const INCOMPLETE: &str = "the new session lacks subscriptions or the log level o
 /// The notification that ends a handshake.
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Opens a session in place of a lost one, unless another task has done so, and restores the client's subscriptions and
-/// log level. The client's messages wait meanwhile. It continues when the caller is cancelled, so that no session stays
-/// half open.
+/// Opens a session in place of a lost one, unless another task has done so, and restores the
+/// client's subscriptions and log level. The client's messages wait meanwhile. It continues when
+/// the caller is cancelled, so that no session stays half open.
 ///
 /// # Errors
-/// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server rejects it; otherwise when
-/// a request fails. Failures to restore are only logged.
+/// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server
+/// rejects it; otherwise when a request fails. Failures to restore are only logged.
 pub(crate) async fn renew(
     context: &Arc<Context>,
     lost: &Session,
@@ -103,8 +103,8 @@ async fn open(
     Ok(())
 }
 
-/// Restores the client's subscriptions and log level in the new session. Failures are logged, because the client cannot
-/// be informed.
+/// Restores the client's subscriptions and log level in the new session. Failures are logged,
+/// because the client cannot be informed.
 async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
     let end = Instant::now() + RESTORE_TIMEOUT;
     let mut requests = JoinSet::new();

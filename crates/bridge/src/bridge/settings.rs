@@ -14,33 +14,36 @@ use portcullis_mcp::header as names;
 pub struct BridgeSettings {
     /// The header for the session identifier of a session. `Mcp-Session-Id` by default.
     pub session_header: HeaderName,
-    /// Additional headers of every request. Empty by default. An `Authorization` header replaces the token manager's
-    /// token. See [`is_custom_header`](Self::is_custom_header).
+    /// Additional headers of every request. Empty by default. An `Authorization` header replaces
+    /// the token manager's token. See [`is_custom_header`](Self::is_custom_header).
     pub headers: HeaderMap,
     /// The HTTP transports to use. Both by default.
     pub transport: BridgeTransport,
-    /// The maximum size of one message in either direction, in bytes. 64 MiB by default. A larger request is answered
-    /// with an error.
+    /// The maximum size of one message in either direction, in bytes. 64 MiB by default. A larger
+    /// request is answered with an error.
     pub max_message: usize,
-    /// The maximum size of all messages in progress, in bytes: requests until they are answered, arriving messages of
-    /// the server, and messages that the client has not read. 256 MiB by default, and at least three times
-    /// [`max_message`](Self::max_message). A request of the client that does not fit is answered with an error;
-    /// messages of the server wait. The client's notifications and responses are not counted; at most `max_message`
-    /// bytes of them wait.
+    /// The maximum size of all messages in progress, in bytes: requests until they are answered,
+    /// arriving messages of the server, and messages that the client has not read. 256 MiB by
+    /// default, and at least three times [`max_message`](Self::max_message). A request of the
+    /// client that does not fit is answered with an error; messages of the server wait. The
+    /// client's notifications and responses are not counted; at most `max_message` bytes of them
+    /// wait.
     pub message_budget: usize,
-    /// The maximum number of the client's requests in progress. 256 by default. Further requests wait; responses,
-    /// notifications and cancellations do not.
+    /// The maximum number of the client's requests in progress. 256 by default. Further requests
+    /// wait; responses, notifications and cancellations do not.
     pub max_requests: usize,
-    /// The maximum number of waiting requests. 1,024 by default. Further requests are answered with an error.
+    /// The maximum number of waiting requests. 1,024 by default. Further requests are answered with
+    /// an error.
     pub max_waiting_requests: usize,
-    /// The time limit for the head of a response. 5 min by default. A stream that has begun has no limit.
+    /// The time limit for the head of a response. 5 min by default. A stream that has begun has no
+    /// limit.
     pub timeout: Duration,
-    /// The time limit for requests in progress when the input ends. 1.8 s by default, because clients usually wait for
-    /// 2 s.
+    /// The time limit for requests in progress when the input ends. 1.8 s by default, because
+    /// clients usually wait for 2 s.
     pub grace: Duration,
-    /// What a user can do about an error, for the end of the error's text. It begins with its own punctuation, and is empty if
-    /// there is no advice, as by default. The errors are [`McpError`](crate::McpError) and
-    /// [`MessageTooLarge`](crate::MessageTooLarge).
+    /// What a user can do about an error, for the end of the error's text. It begins with its own
+    /// punctuation, and is empty if there is no advice, as by default. The errors are
+    /// [`McpError`](crate::McpError) and [`MessageTooLarge`](crate::MessageTooLarge).
     pub advice: fn(&(dyn Error + 'static)) -> String,
 }
 
@@ -48,7 +51,8 @@ pub struct BridgeSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BridgeTransport {
-    /// Streamable HTTP, or HTTP with SSE if the server rejects the handshake as servers of 2024-11-05 do.
+    /// Streamable HTTP, or HTTP with SSE if the server rejects the handshake as servers of
+    /// 2024-11-05 do.
     #[default]
     Any,
     /// Only Streamable HTTP (2025-03-26 and later).
@@ -58,7 +62,8 @@ pub enum BridgeTransport {
 }
 
 impl BridgeSettings {
-    /// Whether a header can be in [`headers`](Self::headers). The headers that the transport sets cannot.
+    /// Whether a header can be in [`headers`](Self::headers). The headers that the transport sets
+    /// cannot.
     pub fn is_custom_header(name: &HeaderName) -> bool {
         const TAKEN: [HeaderName; 13] = [
             header::ACCEPT,

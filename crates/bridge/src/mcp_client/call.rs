@@ -34,19 +34,20 @@ struct Recoveries {
 impl McpClient {
     /// Calls a method and returns its result. Messages before the result are ignored.
     ///
-    /// A value can take 80 times the memory of its text: use [`call_raw`](Self::call_raw) for large results of servers that are
-    /// not trusted.
+    /// A value can take 80 times the memory of its text: use [`call_raw`](Self::call_raw) for large
+    /// results of servers that are not trusted.
     ///
     /// # Errors
-    /// [`McpError::Rpc`] for an error of the server; [`McpError::StreamEnded`] or [`McpError::Fetch`] if a stream ends or
-    /// breaks before the result and cannot be resumed; [`McpError::InvalidResponse`] for a result that a [`Value`] cannot
-    /// represent, such as one with more than 128 levels; otherwise when a request fails.
+    /// [`McpError::Rpc`] for an error of the server; [`McpError::StreamEnded`] or
+    /// [`McpError::Fetch`] if a stream ends or breaks before the result and cannot be resumed;
+    /// [`McpError::InvalidResponse`] for a result that a [`Value`] cannot represent, such as one
+    /// with more than 128 levels; otherwise when a request fails.
     pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
         self.call_with_observer(method, params, &mut |_| ()).await
     }
 
-    /// As [`call_raw`](Self::call_raw), with values. A message before the result that a [`Value`] cannot represent is not
-    /// passed to `observe`.
+    /// As [`call_raw`](Self::call_raw), with values. A message before the result that a [`Value`]
+    /// cannot represent is not passed to `observe`.
     ///
     /// # Errors
     /// As [`call`](Self::call) and [`call_raw`](Self::call_raw).
@@ -61,29 +62,33 @@ impl McpClient {
         serde_json::from_str(result.get()).map_err(|_| McpError::InvalidResponse)
     }
 
-    /// Calls a method, passes the JSON text of each message before the result to `observe` as it arrives, and returns the text
-    /// of the result. It takes at most twice the memory of the response.
+    /// Calls a method, passes the JSON text of each message before the result to `observe` as it
+    /// arrives, and returns the text of the result. It takes at most twice the memory of the
+    /// response.
     ///
     /// Requests of the server are passed too, and then answered if there is a handler
-    /// ([`with_request_handler`](Self::with_request_handler)). With a handler, a result of 2026-07-28 that requires input
-    /// is answered too, up to 16 times; without one, and if the handler cannot answer, it is returned like any result.
+    /// ([`with_request_handler`](Self::with_request_handler)). With a handler, a result of
+    /// 2026-07-28 that requires input is answered too, up to 16 times; without one, and if the
+    /// handler cannot answer, it is returned like any result.
     ///
-    /// An interrupted legacy stream is resumed if the server supports it: up to 8 times without an event, each after the
-    /// server's delay or a growing one, but at most 30 s. A stream that is resumed can repeat messages: `observe` gets them
-    /// again.
+    /// An interrupted legacy stream is resumed if the server supports it: up to 8 times without an
+    /// event, each after the server's delay or a growing one, but at most 30 s. A stream that is
+    /// resumed can repeat messages: `observe` gets them again.
     ///
-    /// If the server rejects the call because it has lost the session, for example after a step-up for another user, a new
-    /// session is opened and the call is sent again, once. A call that the server has accepted is never sent again.
+    /// If the server rejects the call because it has lost the session, for example after a step-up
+    /// for another user, a new session is opened and the call is sent again, once. A call that the
+    /// server has accepted is never sent again.
     ///
-    /// With 2026-07-28, tools with invalid `x-mcp-header` annotations are removed from lists, and annotated arguments of
-    /// the others are also sent as headers.
+    /// With 2026-07-28, tools with invalid `x-mcp-header` annotations are removed from lists, and
+    /// annotated arguments of the others are also sent as headers.
     ///
-    /// The time limit of the settings is for the head of each response and for a JSON body. A response that is streamed has
-    /// none: the caller must set one.
+    /// The time limit of the settings is for the head of each response and for a JSON body. A
+    /// response that is streamed has none: the caller must set one.
     ///
     /// # Errors
-    /// As [`call`](Self::call). [`McpError::SessionLost`] if the server loses the session after it has accepted the call,
-    /// which it can have executed. [`McpError::TooManyInputRounds`] if the server requires input more than 16 times.
+    /// As [`call`](Self::call). [`McpError::SessionLost`] if the server loses the session after it
+    /// has accepted the call, which it can have executed. [`McpError::TooManyInputRounds`] if the
+    /// server requires input more than 16 times.
     pub async fn call_raw(
         &self,
         method: &str,
@@ -128,7 +133,8 @@ impl McpClient {
         }
     }
 
-    /// Prepares a call to be sent again whose POST was rejected. Each cause is handled once per call.
+    /// Prepares a call to be sent again whose POST was rejected. Each cause is handled once per
+    /// call.
     ///
     /// # Errors
     /// Returns the error of the call if it would fail again, or the error of the preparation.
@@ -168,8 +174,8 @@ impl McpClient {
         }
     }
 
-    /// Whether the server rejected a request because it does not know the session. If it was the POST of a call, the call was
-    /// not processed.
+    /// Whether the server rejected a request because it does not know the session. If it was the
+    /// POST of a call, the call was not processed.
     pub(super) fn lost_session(&self, error: &McpError) -> bool {
         let is_unknown = error
             .rejection()
@@ -180,11 +186,12 @@ impl McpClient {
                 .is_ok_and(|session| session.identifier.is_some())
     }
 
-    /// Reads a response up to its result, and answers the server's requests before it. An interrupted legacy stream is
-    /// resumed, whether its body ends or breaks.
+    /// Reads a response up to its result, and answers the server's requests before it. An
+    /// interrupted legacy stream is resumed, whether its body ends or breaks.
     ///
     /// # Errors
-    /// When the server reports an error, the response is not valid, or an interrupted stream cannot be resumed.
+    /// When the server reports an error, the response is not valid, or an interrupted stream cannot
+    /// be resumed.
     pub(super) async fn result(
         &self,
         mut answer: Answer,
@@ -203,13 +210,14 @@ impl McpClient {
         }
     }
 
-    /// Resumes a legacy stream after the delay that its server requires, but at most [`MAX_RESUME_AFTER`]. Failures of the
-    /// network and of the server, and a busy server, count as attempts; any other rejection is final.
+    /// Resumes a legacy stream after the delay that its server requires, but at most
+    /// [`MAX_RESUME_AFTER`]. Failures of the network and of the server, and a busy server, count as
+    /// attempts; any other rejection is final.
     ///
     /// # Errors
-    /// Returns the cause of the interruption if the stream has no session or no event after which it can be resumed, the
-    /// last failure after too many attempts, [`McpError::SessionLost`] if the session of the call has ended, and any other
-    /// final rejection.
+    /// Returns the cause of the interruption if the stream has no session or no event after which
+    /// it can be resumed, the last failure after too many attempts, [`McpError::SessionLost`] if
+    /// the session of the call has ended, and any other final rejection.
     async fn resume(&self, answer: &mut Answer, mut cause: McpError) -> Result<(), McpError> {
         let Some(generation) = answer.generation else {
             return Err(cause);
@@ -280,7 +288,8 @@ fn requires_input(result: &RawValue) -> bool {
     result_type.as_deref() == Some("input_required")
 }
 
-/// Whether a later attempt can succeed: the network or the server has failed, or the server is busy.
+/// Whether a later attempt can succeed: the network or the server has failed, or the server is
+/// busy.
 fn can_succeed_later(error: &McpError) -> bool {
     matches!(error, McpError::Fetch(_))
         || error
@@ -288,7 +297,8 @@ fn can_succeed_later(error: &McpError) -> bool {
             .is_some_and(|(status, _)| is_temporary(status))
 }
 
-/// Whether the server rejected the version although it lists it as supported, as a deployment does during an upgrade.
+/// Whether the server rejected the version although it lists it as supported, as a deployment does
+/// during an upgrade.
 fn lists_revision(error: &RpcError, revision: Revision) -> bool {
     let supported = error
         .data

@@ -17,7 +17,8 @@ pub(super) struct ProtectedEndpoint {
 }
 
 impl ProtectedEndpoint {
-    /// Creates the endpoint at the token manager's start URL. `timeout` limits the wait for the head of a response.
+    /// Creates the endpoint at the token manager's start URL. `timeout` limits the wait for the
+    /// head of a response.
     pub(super) fn new(
         token_manager: Arc<TokenManager>,
         fetch: Arc<dyn Fetch>,
@@ -46,16 +47,17 @@ impl ProtectedEndpoint {
         &self.token_manager
     }
 
-    /// Sends a request to a URL of the start URL's origin. If the token is rejected, it is renewed as
-    /// [`RequestAuthorization`](portcullis_client::RequestAuthorization) defines, which can wait for the user. Redirects
-    /// within the resource are followed. `build` creates the request for each attempt.
+    /// Sends a request to a URL of the start URL's origin. If the token is rejected, it is renewed
+    /// as [`RequestAuthorization`](portcullis_client::RequestAuthorization) defines, which can wait
+    /// for the user. Redirects within the resource are followed. `build` creates the request for
+    /// each attempt.
     ///
-    /// The caller must make sure that the URL belongs to the resource: the start URL does, and so does a validated
-    /// message URL ([`SseStream`](crate::http_sse::SseStream)).
+    /// The caller must make sure that the URL belongs to the resource: the start URL does, and so
+    /// does a validated message URL ([`SseStream`](crate::http_sse::SseStream)).
     ///
     /// # Errors
-    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final: for a renewed token, or with
-    /// `Retry-After`. Any other status is returned.
+    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is
+    /// final: for a renewed token, or with `Retry-After`. Any other status is returned.
     pub(super) async fn send(
         &self,
         build: impl Fn() -> FetchRequest,

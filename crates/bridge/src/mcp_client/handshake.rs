@@ -16,14 +16,17 @@ const HTTP_SSE_REVISION: &str = "2024-11-05";
 const MAX_VERSION: usize = 256;
 
 impl McpClient {
-    /// Performs the handshake of the legacy versions (`initialize`, then `notifications/initialized`) and returns its
-    /// result. 2026-07-28 has no handshake: nothing is sent, and the result is `None`. If the server rejects the
-    /// handshake as servers of 2024-11-05 do, HTTP with SSE is used.
+    /// Performs the handshake of the legacy versions (`initialize`, then
+    /// `notifications/initialized`) and returns its result. 2026-07-28 has no handshake: nothing is
+    /// sent, and the result is `None`. If the server rejects the handshake as servers of 2024-11-05
+    /// do, HTTP with SSE is used.
     ///
-    /// A value can take 80 times the memory of its text; [`open`](Self::open) does not parse the result.
+    /// A value can take 80 times the memory of its text; [`open`](Self::open) does not parse the
+    /// result.
     ///
     /// # Errors
-    /// As [`open`](Self::open). [`McpError::InvalidResponse`] for a result that a [`Value`] cannot represent.
+    /// As [`open`](Self::open). [`McpError::InvalidResponse`] for a result that a [`Value`] cannot
+    /// represent.
     pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
         let Some(result) = self.handshake().await? else {
             return Ok(None);
@@ -36,8 +39,8 @@ impl McpClient {
     /// As [`initialize`](Self::initialize), without the result.
     ///
     /// # Errors
-    /// When a request fails, or the server's version is not a known legacy version. 2024-11-05 is accepted over HTTP
-    /// with SSE only.
+    /// When a request fails, or the server's version is not a known legacy version. 2024-11-05 is
+    /// accepted over HTTP with SSE only.
     pub async fn open(&self) -> Result<(), McpError> {
         self.handshake().await.map(drop)
     }
@@ -86,8 +89,8 @@ impl McpClient {
         Ok(Some(result))
     }
 
-    /// Sends the handshake over HTTP with SSE. If the server does not support that either, the error is `rejection`, the
-    /// server's first response, which says more.
+    /// Sends the handshake over HTTP with SSE. If the server does not support that either, the
+    /// error is `rejection`, the server's first response, which says more.
     async fn open_over_sse(
         &self,
         message: &Outgoing,
@@ -125,7 +128,8 @@ struct Opened {
 /// Returns the revision that the server has selected: a legacy one, or `None` for 2024-11-05.
 ///
 /// # Errors
-/// [`McpError::UnsupportedRevision`] for other versions, and for 2024-11-05 over Streamable HTTP, which it does not have.
+/// [`McpError::UnsupportedRevision`] for other versions, and for 2024-11-05 over Streamable HTTP,
+/// which it does not have.
 fn negotiated_revision(
     version: Option<&str>,
     is_http_sse: bool,

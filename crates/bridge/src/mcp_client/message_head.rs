@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 
 use crate::{error::McpError, json};
 
-/// The members of a message that decide what it is, as JSON text. All are absent if the message is not an object.
+/// The members of a message that decide what it is, as JSON text. All are absent if the message is
+/// not an object.
 #[derive(Default, Deserialize)]
 pub(super) struct MessageHead<'a> {
     #[serde(borrow)]
@@ -43,7 +44,8 @@ impl<'a> MessageHead<'a> {
         json::object(raw).ok_or(McpError::InvalidResponse)
     }
 
-    /// Whether the message is the response to a request. An error can lack the id (JSON-RPC 2.0 section 5).
+    /// Whether the message is the response to a request. An error can lack the id (JSON-RPC 2.0
+    /// section 5).
     pub(super) fn is_response_to(&self, request: Option<u64>) -> bool {
         match self.id {
             _ if self.method.is_some() => false,

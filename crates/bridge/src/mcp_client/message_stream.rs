@@ -14,10 +14,13 @@ use crate::{
     resumption::{ResumeAttempts, ResumePosition},
 };
 
-/// The messages of a stream, each returned as soon as it is complete. Dropping it closes the stream.
+/// The messages of a stream, each returned as soon as it is complete. Dropping it closes the
+/// stream.
 ///
-/// Events without data, which servers send as keep-alive, and events of other types than `message` are ignored. The size of
-/// an event is limited ([`McpSettings::max_message`](crate::McpSettings::max_message)); the wait for the next one is not.
+/// Events without data, which servers send as keep-alive, and events of other types than `message`
+/// are ignored. The size of an event is limited
+/// ([`McpSettings::max_message`](crate::McpSettings::max_message)); the wait for the next one is
+/// not.
 pub struct MessageStream {
     /// `None` after the end.
     body: Option<Box<dyn BodyStream>>,
@@ -82,8 +85,8 @@ impl MessageStream {
     /// Returns the next message. `None` when the stream has ended.
     ///
     /// # Errors
-    /// When the stream is interrupted, an event is too large, or a message is not JSON that a [`Value`] can represent. The
-    /// stream has then ended.
+    /// When the stream is interrupted, an event is too large, or a message is not JSON that a
+    /// [`Value`] can represent. The stream has then ended.
     pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
         let Some(text) = self.next_text().await? else {
             return Ok(None);
@@ -93,11 +96,12 @@ impl MessageStream {
             .map_err(|_| self.end(McpError::InvalidResponse))
     }
 
-    /// Returns the text of the next message, which can be anything but a part of an invalid array. `None` when the stream has
-    /// ended.
+    /// Returns the text of the next message, which can be anything but a part of an invalid array.
+    /// `None` when the stream has ended.
     ///
     /// # Errors
-    /// When the stream is interrupted, an event is too large, or an array is not JSON. The stream has then ended.
+    /// When the stream is interrupted, an event is too large, or an array is not JSON. The stream
+    /// has then ended.
     pub(super) async fn next_text(&mut self) -> Result<Option<Bytes>, McpError> {
         loop {
             while let Some(texts) = self.ready.front_mut() {
@@ -134,8 +138,9 @@ impl MessageStream {
         error
     }
 
-    /// Returns the identifier of the event after which the stream can be resumed, and the delay before that. Counts an
-    /// attempt. `None` if the stream has no such event, or after too many attempts without an event.
+    /// Returns the identifier of the event after which the stream can be resumed, and the delay
+    /// before that. Counts an attempt. `None` if the stream has no such event, or after too many
+    /// attempts without an event.
     pub(super) fn next_attempt(&mut self) -> Option<(HeaderValue, Duration)> {
         let event_id = self.position.last_event_id()?;
         let delay = self.attempts.next_delay(&self.position);

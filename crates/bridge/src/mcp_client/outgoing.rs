@@ -32,7 +32,8 @@ impl Outgoing {
         }
     }
 
-    /// A message of 2026-07-28: version, client and capabilities in `_meta`, and the headers that repeat parts of it.
+    /// A message of 2026-07-28: version, client and capabilities in `_meta`, and the headers that
+    /// repeat parts of it.
     ///
     /// # Errors
     /// [`McpError::InvalidParams`] if the parameters or their `_meta` member are not an object.
@@ -65,7 +66,8 @@ impl Outgoing {
         })
     }
 
-    /// A response to a request of the server. `None` means that the client does not have the method.
+    /// A response to a request of the server. `None` means that the client does not have the
+    /// method.
     pub(super) fn response(id: Value, result: Option<Value>) -> Self {
         let mut message = json!({ "jsonrpc": "2.0", "id": id });
         match result {

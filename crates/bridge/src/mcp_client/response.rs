@@ -58,7 +58,8 @@ impl Answer {
         }
     }
 
-    /// Sets the number of the legacy session in which the request was sent. Without it, the stream is not resumed.
+    /// Sets the number of the legacy session in which the request was sent. Without it, the stream
+    /// is not resumed.
     pub(super) fn in_session(self, generation: Option<u64>) -> Self {
         Self { generation, ..self }
     }
@@ -66,7 +67,8 @@ impl Answer {
     /// Reads the response to a request.
     ///
     /// # Errors
-    /// When the server rejects the request, or the response is not valid. The messages of a stream are not read yet.
+    /// When the server rejects the request, or the response is not valid. The messages of a stream
+    /// are not read yet.
     pub(super) async fn read(
         response: OpenResponse,
         id: Option<u64>,
@@ -94,8 +96,8 @@ impl Answer {
     /// Returns the next message up to the result. `None` when the stream ends before it.
     ///
     /// # Errors
-    /// [`McpError::Rpc`] if the server reports an error, [`McpError::InvalidResponse`] if a response has neither result
-    /// nor error, and as [`MessageStream::next`].
+    /// [`McpError::Rpc`] if the server reports an error, [`McpError::InvalidResponse`] if a
+    /// response has neither result nor error, and as [`MessageStream::next`].
     pub(super) async fn next(&mut self) -> Result<Option<AnswerMessage>, McpError> {
         let stream = match &mut self.messages {
             Source::Body(stream) => stream,
@@ -119,7 +121,8 @@ impl Answer {
         }))
     }
 
-    /// The stream of this response alone, which can be resumed. `None` if the messages arrive on the session's stream.
+    /// The stream of this response alone, which can be resumed. `None` if the messages arrive on
+    /// the session's stream.
     pub(super) fn own_stream(&mut self) -> Option<&mut MessageStream> {
         match &mut self.messages {
             Source::Body(stream) => Some(stream),
@@ -127,7 +130,8 @@ impl Answer {
         }
     }
 
-    /// All messages of the response, including the result. `None` if they arrive on the session's stream.
+    /// All messages of the response, including the result. `None` if they arrive on the session's
+    /// stream.
     pub(super) fn into_messages(self) -> Option<MessageStream> {
         match self.messages {
             Source::Body(stream) => Some(*stream),
@@ -154,8 +158,8 @@ pub(super) async fn event_stream(
 /// Returns a response whose status is a success.
 ///
 /// # Errors
-/// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt. A body that cannot be read counts as
-/// empty, because the status is an error already.
+/// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt. A body
+/// that cannot be read counts as empty, because the status is an error already.
 pub(super) async fn success(
     response: OpenResponse,
     limits: &BodyLimits,

@@ -25,7 +25,8 @@ pub(super) struct Posted {
 }
 
 impl McpClient {
-    /// Creates a message of the client's revision: a request if there is an identifier, otherwise a notification.
+    /// Creates a message of the client's revision: a request if there is an identifier, otherwise a
+    /// notification.
     ///
     /// # Errors
     /// [`McpError::InvalidParams`] for parameters that cannot have the metadata of 2026-07-28.
@@ -63,7 +64,8 @@ impl McpClient {
     /// Sends a request, and stores the session identifier of the response.
     ///
     /// # Errors
-    /// When it cannot be sent, and when the server rejects it. The messages of the response are not read yet.
+    /// When it cannot be sent, and when the server rejects it. The messages of the response are not
+    /// read yet.
     pub(super) async fn post(&self, message: &Outgoing) -> Result<Posted, McpError> {
         if let Some(connection) = self.connection() {
             let answer = self.post_over_sse(message, &connection).await?;
@@ -77,7 +79,8 @@ impl McpClient {
             .endpoint
             .send(|| self.post_request(message, self.endpoint.url()))
             .await?;
-        // Another call can have replaced the session meanwhile. It is then unknown in which one the request was sent.
+        // Another call can have replaced the session meanwhile. It is then unknown in which one the
+        // request was sent.
         let generation = generation.filter(|before| self.session.generation() == Some(*before));
         self.update_identifier(generation, &response);
         let session_identifier = response.headers.get(&self.settings.session_header).cloned();
@@ -90,7 +93,8 @@ impl McpClient {
         })
     }
 
-    /// Sends a request to a server of 2024-11-05, which responds on the open stream. Calls wait for each other.
+    /// Sends a request to a server of 2024-11-05, which responds on the open stream. Calls wait for
+    /// each other.
     ///
     /// # Errors
     /// As [`post`](Self::post).
@@ -162,7 +166,8 @@ impl McpClient {
     /// The current session.
     ///
     /// # Errors
-    /// [`McpError::UnavailableInRevision`] with 2026-07-28, [`McpError::NotInitialized`] without a handshake.
+    /// [`McpError::UnavailableInRevision`] with 2026-07-28, [`McpError::NotInitialized`] without a
+    /// handshake.
     pub(super) fn legacy_session(&self) -> Result<Session, McpError> {
         if self.settings.revision.is_modern() {
             return Err(McpError::UnavailableInRevision);
@@ -213,7 +218,8 @@ impl McpClient {
         }
     }
 
-    /// Replaces the session identifier if the response has another one and the session is still that of the request.
+    /// Replaces the session identifier if the response has another one and the session is still
+    /// that of the request.
     fn update_identifier(&self, generation: Option<u64>, response: &OpenResponse) {
         if let (Some(generation), Some(identifier)) = (
             generation,

@@ -3,8 +3,8 @@
 use portcullis_discovery::BoxFuture;
 use serde_json::Value;
 
-/// Answers the server's requests during a call: for the user's input (`elicitation/create`), for a model's response
-/// (`sampling/createMessage`), or for the roots (`roots/list`).
+/// Answers the server's requests during a call: for the user's input (`elicitation/create`), for a
+/// model's response (`sampling/createMessage`), or for the roots (`roots/list`).
 ///
 /// # Examples
 /// A handler that names the roots, during calls and on the server's own stream:

@@ -9,12 +9,13 @@ use super::{
 use crate::error::McpError;
 
 impl McpClient {
-    /// Reads a stream of [`open_stream`](Self::open_stream) to its end. Requests on it are answered, and each message
-    /// is passed to `observe` as it arrives, unless a [`Value`] cannot represent it.
+    /// Reads a stream of [`open_stream`](Self::open_stream) to its end. Requests on it are
+    /// answered, and each message is passed to `observe` as it arrives, unless a [`Value`] cannot
+    /// represent it.
     ///
     /// # Errors
-    /// When the stream is interrupted, or a response is not accepted. [`McpError::SessionLost`] if the server has lost the
-    /// session.
+    /// When the stream is interrupted, or a response is not accepted. [`McpError::SessionLost`] if
+    /// the server has lost the session.
     pub async fn answer_stream(
         &self,
         mut stream: MessageStream,
@@ -27,8 +28,8 @@ impl McpClient {
         Ok(())
     }
 
-    /// Passes a message of a legacy stream to `observe`. Then answers it, if it is a request and there is a handler: that
-    /// can wait for the user.
+    /// Passes a message of a legacy stream to `observe`. Then answers it, if it is a request and
+    /// there is a handler: that can wait for the user.
     ///
     /// # Errors
     /// When the server does not accept the response.
@@ -65,8 +66,8 @@ impl McpClient {
         })
     }
 
-    /// The parameters for the next round of a request whose result requires input (2026-07-28): the responses by name,
-    /// and the server's state unchanged. None if a request cannot be answered.
+    /// The parameters for the next round of a request whose result requires input (2026-07-28): the
+    /// responses by name, and the server's state unchanged. None if a request cannot be answered.
     pub(super) async fn with_input(
         &self,
         params: Option<&Value>,

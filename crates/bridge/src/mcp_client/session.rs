@@ -65,7 +65,8 @@ impl SessionState {
         *self.current.write() = None;
     }
 
-    /// Replaces the identifier of the session with this number, if it is the current one and has an identifier.
+    /// Replaces the identifier of the session with this number, if it is the current one and has an
+    /// identifier.
     pub(super) fn set_identifier(&self, generation: u64, identifier: &HeaderValue) {
         if let Some(session) = &mut *self.current.write()
             && session.generation == generation

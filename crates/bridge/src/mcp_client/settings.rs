@@ -9,8 +9,8 @@ use portcullis_mcp::{Revision, header as names};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct McpSettings {
-    /// The protocol version to request. 2025-11-25 by default, which servers of older versions answer with their own;
-    /// 2026-07-28 has no sessions and no fallback.
+    /// The protocol version to request. 2025-11-25 by default, which servers of older versions
+    /// answer with their own; 2026-07-28 has no sessions and no fallback.
     pub revision: Revision,
     /// The client's name. `portcullis` by default.
     pub client_name: String,
@@ -18,9 +18,11 @@ pub struct McpSettings {
     pub client_version: String,
     /// The header for the identifier of a legacy session. `Mcp-Session-Id` by default.
     pub session_header: HeaderName,
-    /// The time limit for the head of a response, and for a body that is not a stream. 60 s by default.
+    /// The time limit for the head of a response, and for a body that is not a stream. 60 s by
+    /// default.
     pub timeout: Duration,
-    /// The maximum size of a JSON response and of one event of a stream, decompressed, in bytes. 8 MiB by default.
+    /// The maximum size of a JSON response and of one event of a stream, decompressed, in bytes. 8
+    /// MiB by default.
     pub max_message: usize,
 }
 

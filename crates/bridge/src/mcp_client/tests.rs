@@ -33,7 +33,8 @@ fn client(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, revision: Revision) 
     McpClient::new(start, network.clone(), Some(Arc::new(authorizer)), settings)
 }
 
-/// Returns a network with these responses of the protected endpoint, and default responses for other URLs.
+/// Returns a network with these responses of the protected endpoint, and default responses for
+/// other URLs.
 fn endpoint(
     respond: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static,
 ) -> Arc<FetchFn> {
@@ -255,7 +256,8 @@ async fn a_legacy_list_of_tools_is_unchanged() {
     assert_eq!(client.call("tools/list", None).await.unwrap(), list);
 }
 
-/// A legacy stream that ends early is resumed after its last event; one that cannot be resumed has ended.
+/// A legacy stream that ends early is resumed after its last event; one that cannot be resumed has
+/// ended.
 #[tokio::test(start_paused = true)]
 async fn an_ended_stream_is_resumed() {
     let network =
@@ -317,8 +319,8 @@ async fn an_ended_stream_is_resumed() {
     assert_eq!(network.to(RESOURCE).len() - before, 1 + 8);
 }
 
-/// A legacy stream that breaks is resumed as well, and a failed attempt is followed by another one. The error of a stream
-/// that cannot be resumed is its own.
+/// A legacy stream that breaks is resumed as well, and a failed attempt is followed by another one.
+/// The error of a stream that cannot be resumed is its own.
 #[tokio::test(start_paused = true)]
 async fn a_broken_stream_is_resumed() {
     let attempts = AtomicUsize::new(0);

@@ -5,7 +5,8 @@ use http::{HeaderMap, HeaderValue, header};
 use parking_lot::Mutex;
 use url::{Origin, Url};
 
-/// The cookies that one origin has set (RFC 6265). They are sent only to this origin, and end with the process.
+/// The cookies that one origin has set (RFC 6265). They are sent only to this origin, and end with
+/// the process.
 ///
 /// A load balancer uses them to send the requests of a session to the same instance.
 pub(crate) struct CookieJar {
@@ -13,10 +14,11 @@ pub(crate) struct CookieJar {
     store: Mutex<CookieStore>,
 }
 
-/// The maximum number of cookies; further ones are ignored. RFC 6265 section 6.1 recommends at least 50 for each
-/// domain.
+/// The maximum number of cookies; further ones are ignored. RFC 6265 section 6.1 recommends at
+/// least 50 for each domain.
 const MAX_COOKIES: usize = 64;
-/// The maximum size of a `Set-Cookie` value, the size that RFC 6265 section 6.1 recommends to support.
+/// The maximum size of a `Set-Cookie` value, the size that RFC 6265 section 6.1 recommends to
+/// support.
 const MAX_SIZE: usize = 4096;
 
 impl CookieJar {
@@ -56,7 +58,8 @@ impl CookieJar {
         }
     }
 
-    /// Stores the cookies of a response from `url`. A cookie for another domain than the host is ignored.
+    /// Stores the cookies of a response from `url`. A cookie for another domain than the host is
+    /// ignored.
     pub(crate) fn receive(&self, url: &Url, headers: &HeaderMap) {
         if url.origin() != self.origin || !headers.contains_key(header::SET_COOKIE) {
             return;

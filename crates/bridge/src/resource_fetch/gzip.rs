@@ -24,8 +24,8 @@ pub(crate) fn decoded(mut response: OpenResponse) -> OpenResponse {
     response
 }
 
-/// How many compressed bytes are decompressed at once. Gzip expands data at most about 1,030 times, so a piece of the
-/// result has about 1 MiB at most. The reader of the body limits the whole.
+/// How many compressed bytes are decompressed at once. Gzip expands data at most about 1,030 times,
+/// so a piece of the result has about 1 MiB at most. The reader of the body limits the whole.
 const STEP: usize = 1024;
 
 /// A body that is decompressed as it is read.

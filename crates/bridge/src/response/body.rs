@@ -18,7 +18,8 @@ pub(crate) struct BodyLimits {
 /// Reads a whole body. The reservation grows with it.
 ///
 /// # Errors
-/// Fails if the body is larger than the limit or not complete in time, or if the connection is interrupted.
+/// Fails if the body is larger than the limit or not complete in time, or if the connection is
+/// interrupted.
 pub(crate) async fn read_body(
     mut body: Box<dyn BodyStream>,
     limits: &BodyLimits,
@@ -45,8 +46,9 @@ pub(crate) async fn read_body(
 /// The size from which a body grows faster, in bytes.
 const LARGE: usize = 1024 * 1024;
 
-/// Returns how many bytes to reserve before this many are added to a body. A large body becomes four times as large: its
-/// earlier memory, which is not returned to the system at once, is then small.
+/// Returns how many bytes to reserve before this many are added to a body. A large body becomes
+/// four times as large: its earlier memory, which is not returned to the system at once, is then
+/// small.
 fn capacity_for(bytes: &Vec<u8>, added: usize, max: usize) -> usize {
     if bytes.len() < LARGE || added <= bytes.capacity() - bytes.len() {
         return added;

@@ -15,7 +15,8 @@ pub(crate) enum MediaType {
 }
 
 impl MediaType {
-    /// Reads `Content-Type`. A response with several media types is an event stream if one of them is.
+    /// Reads `Content-Type`. A response with several media types is an event stream if one of them
+    /// is.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         if is_event_stream(headers) {
             Self::EventStream

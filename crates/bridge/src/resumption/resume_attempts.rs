@@ -7,14 +7,16 @@ use super::{
     resume_position::{MIN_RETRY, ResumePosition},
 };
 
-/// The minimum delay before a resumption doubles after each stream without a message, up to this value. A server that
-/// ends every stream at once, with a `retry` field of 0, is therefore not flooded.
+/// The minimum delay before a resumption doubles after each stream without a message, up to this
+/// value. A server that ends every stream at once, with a `retry` field of 0, is therefore not
+/// flooded.
 const MAX_MIN_DELAY: Duration = Duration::from_secs(1);
 
 /// The resumptions of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResumeAttempts {
-    /// Since the last event, including events without a message: a server can let its client poll while it works.
+    /// Since the last event, including events without a message: a server can let its client poll
+    /// while it works.
     without_event: u32,
     /// Since the last message.
     without_message: u32,
@@ -39,7 +41,8 @@ impl ResumeAttempts {
         position.delay(self.without_event).max(min_delay)
     }
 
-    /// Whether more than [`MAX_RESUMES`] resumptions in a row, including the one counted last, are without an event.
+    /// Whether more than [`MAX_RESUMES`] resumptions in a row, including the one counted last, are
+    /// without an event.
     pub(crate) fn are_exhausted(&self) -> bool {
         self.without_event > MAX_RESUMES
     }

@@ -12,8 +12,8 @@ const MAX_EVENT_ID: usize = 4096;
 pub(super) const MIN_RETRY: Duration = Duration::from_millis(20);
 const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
 
-/// What the events of a stream say about its resumption: the last event identifier and the reconnection time (HTML
-/// section 9.2.6).
+/// What the events of a stream say about its resumption: the last event identifier and the
+/// reconnection time (HTML section 9.2.6).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResumePosition {
     last_event_id: Option<String>,
@@ -21,8 +21,8 @@ pub(crate) struct ResumePosition {
 }
 
 impl ResumePosition {
-    /// Records the `id` field and the `retry` field, in milliseconds, of an event. An empty identifier clears the
-    /// previous one, and so does one that is too long to be sent back.
+    /// Records the `id` field and the `retry` field, in milliseconds, of an event. An empty
+    /// identifier clears the previous one, and so does one that is too long to be sent back.
     pub(crate) fn record(&mut self, event_id: Option<String>, retry: Option<u64>) {
         if let Some(event_id) = event_id {
             self.last_event_id =
@@ -43,8 +43,9 @@ impl ResumePosition {
         HeaderValue::from_str(self.last_event_id.as_deref()?).ok()
     }
 
-    /// Returns the delay before the `attempt`th resumption since the last event, counted from 1. The server's `retry`
-    /// field replaces the delay before the first one, and is the minimum of the others.
+    /// Returns the delay before the `attempt`th resumption since the last event, counted from 1.
+    /// The server's `retry` field replaces the delay before the first one, and is the minimum of
+    /// the others.
     pub(super) fn delay(&self, attempt: u32) -> Duration {
         match self.retry {
             Some(retry) if attempt <= 1 => retry,

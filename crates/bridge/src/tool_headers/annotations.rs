@@ -40,7 +40,8 @@ pub(super) enum AnnotationError {
 
 /// The keyword of an annotation (2026-07-28, "Custom Headers from Tool Parameters").
 const ANNOTATION: &str = "x-mcp-header";
-/// The maximum depth of a schema. serde_json reads twice as many levels: an object of properties is a level for it.
+/// The maximum depth of a schema. serde_json reads twice as many levels: an object of properties is
+/// a level for it.
 const MAX_DEPTH: usize = 62;
 /// The maximum number of annotated parameters of a tool.
 const MAX_PARAMETERS: usize = 64;
@@ -53,8 +54,8 @@ const DATA: [&str; 5] = ["default", "const", "enum", "examples", ANNOTATION];
 
 /// Returns the annotated parameters of an input schema.
 ///
-/// The whole schema is searched, because an annotation where it has no effect makes the tool invalid. References are not
-/// followed.
+/// The whole schema is searched, because an annotation where it has no effect makes the tool
+/// invalid. References are not followed.
 ///
 /// # Errors
 /// As the variants of [`AnnotationError`] say.
@@ -89,7 +90,8 @@ enum Position<'a> {
         object: &'a Position<'a>,
         name: Option<&'a str>,
     },
-    /// A value that no fixed path leads to, such as an item of an array, or one of several alternatives.
+    /// A value that no fixed path leads to, such as an item of an array, or one of several
+    /// alternatives.
     Elsewhere,
 }
 

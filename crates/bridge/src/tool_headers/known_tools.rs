@@ -25,7 +25,8 @@ impl KnownTools {
         self.tools.get(name).cloned().unwrap_or_default()
     }
 
-    /// Stores the parameters of a tool that is not stored, if there are any and there is capacity for them.
+    /// Stores the parameters of a tool that is not stored, if there are any and there is capacity
+    /// for them.
     pub(super) fn insert(&mut self, name: String, parameters: Vec<AnnotatedParameter>) {
         let size = size_of_tool(&name, &parameters);
         if parameters.is_empty() || self.tools.len() >= MAX_TOOLS || size > MAX_SIZE - self.size {

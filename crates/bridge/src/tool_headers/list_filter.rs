@@ -4,8 +4,9 @@ use serde_json::value::RawValue;
 
 use crate::json::items;
 
-/// Appends `whole` to `filtered` without those items of `array`, a part of it, that `keep` rejects. The rest is copied
-/// unchanged. Appends nothing and returns false if nothing is rejected, or the part is not an array.
+/// Appends `whole` to `filtered` without those items of `array`, a part of it, that `keep` rejects.
+/// The rest is copied unchanged. Appends nothing and returns false if nothing is rejected, or the
+/// part is not an array.
 pub(super) fn filter_array(
     whole: &RawValue,
     array: &RawValue,

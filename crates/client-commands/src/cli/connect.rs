@@ -8,26 +8,29 @@ use super::SignIn;
 pub struct Connect {
     #[command(flatten)]
     pub(crate) sign_in: SignIn,
-    /// Sign in on another device: print a page and a code to enter there (RFC 8628). No browser is opened.
+    /// Sign in on another device: print a page and a code to enter there (RFC 8628). No browser is
+    /// opened.
     #[arg(long, conflicts_with_all = ["auto_consent", "no_browser", "client_credentials", "token_command"])]
     pub(crate) device: bool,
-    /// Sign in as the client itself, without a user (RFC 6749 section 4.4). Requires `--client-id` and
-    /// `--client-secret-file`. Give `--authorization-server` too: otherwise the server's metadata decides where the secret is
-    /// sent.
+    /// Sign in as the client itself, without a user (RFC 6749 section 4.4). Requires `--client-id`
+    /// and `--client-secret-file`. Give `--authorization-server` too: otherwise the server's
+    /// metadata decides where the secret is sent.
     #[arg(long, requires = "client_id", conflicts_with_all = ["auto_consent", "no_browser", "token_command"])]
     pub(crate) client_credentials: bool,
-    /// A program and its arguments that print an access token or a JSON token response, instead of a sign-in. It runs
-    /// without a shell, for at most 10 s, and prints at most 16 KiB. It runs again before the token expires and after a 401.
+    /// A program and its arguments that print an access token or a JSON token response, instead of
+    /// a sign-in. It runs without a shell, for at most 10 s, and prints at most 16 KiB. It runs
+    /// again before the token expires and after a 401.
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["auto_consent", "no_browser"])]
     pub(crate) token_command: Option<String>,
-    /// A header to send with every request, such as `X-Team: blue`; may be repeated. `${NAME}` in its value is replaced by
-    /// that environment variable.
+    /// A header to send with every request, such as `X-Team: blue`; may be repeated. `${NAME}` in
+    /// its value is replaced by that environment variable.
     #[arg(long = "header", short = 'H', value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
     /// The HTTP transport to use.
     #[arg(long, value_enum, value_name = "TRANSPORT", default_value_t)]
     pub(crate) transport: Transport,
-    /// The largest message in either direction, in MiB. All messages in progress share 256 MiB, or three times this size.
+    /// The largest message in either direction, in MiB. All messages in progress share 256 MiB, or
+    /// three times this size.
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) max_message: u16,
     /// The timeout for the start of a response, in seconds.

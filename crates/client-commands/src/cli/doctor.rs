@@ -16,12 +16,13 @@ pub struct Doctor {
     /// Also check an access token, read from standard input.
     #[arg(long)]
     pub(crate) token: bool,
-    /// Also sign in, open a session, list the tools and call one: the first that is marked as read-only and needs no
-    /// arguments. The token is not stored, and is revoked at the end. The other options of `login` apply.
+    /// Also sign in, open a session, list the tools and call one: the first that is marked as
+    /// read-only and needs no arguments. The token is not stored, and is revoked at the end. The
+    /// other options of `login` apply.
     #[arg(long)]
     pub(crate) login: bool,
-    /// Register no client. By default, one is registered at the authorization server, unless --client-id is given, and deleted
-    /// at once where that is possible.
+    /// Register no client. By default, one is registered at the authorization server, unless
+    /// --client-id is given, and deleted at once where that is possible.
     #[arg(long)]
     pub(crate) no_registration: bool,
     /// With --login: the tool to call instead.
@@ -42,8 +43,8 @@ pub struct Examination {
     /// Also accept URLs of private networks from servers.
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
-    /// for all hosts.
+    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the
+    /// system's. `SSL_CERT_FILE` is for all hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
     /// Accept an authorization server whose metadata does not say whether it supports PKCE.

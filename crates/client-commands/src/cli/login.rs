@@ -8,7 +8,8 @@ use super::SignIn;
 pub struct Login {
     #[command(flatten)]
     pub(crate) sign_in: SignIn,
-    /// Sign in on another device: print a page and a code to enter there (RFC 8628). No browser is opened.
+    /// Sign in on another device: print a page and a code to enter there (RFC 8628). No browser is
+    /// opened.
     #[arg(long, conflicts_with_all = ["auto_consent", "no_browser"])]
     pub(crate) device: bool,
     /// Register the client again, for an authorization server that no longer knows it.
@@ -31,7 +32,8 @@ pub struct Logout {
     pub(crate) all: bool,
 }
 
-/// Whether the help of `logout` shows an option: those of the store, of requests, and of the client that revokes the token.
+/// Whether the help of `logout` shows an option: those of the store, of requests, and of the client
+/// that revokes the token.
 fn applies_to_logout(option: &str) -> bool {
     const APPLY: [&str; 10] = [
         "url",

@@ -9,8 +9,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Takes standard input and output. Later reads and prints in this process, and by programs that it starts, such as
-    /// a browser, get an empty input and standard error instead.
+    /// Takes standard input and output. Later reads and prints in this process, and by programs
+    /// that it starts, such as a browser, get an empty input and standard error instead.
     pub(super) fn take() -> io::Result<Self> {
         let input = io::stdin().as_fd().try_clone_to_owned()?.into();
         let output = io::stdout().as_fd().try_clone_to_owned()?.into();

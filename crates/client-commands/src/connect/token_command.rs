@@ -99,7 +99,8 @@ fn output(child: &mut Child, limit: Duration) -> anyhow::Result<Zeroizing<Vec<u8
     }
 }
 
-/// Parses a token alone, or a token response (RFC 6749 section 5.1). Errors do not contain the output.
+/// Parses a token alone, or a token response (RFC 6749 section 5.1). Errors do not contain the
+/// output.
 fn parse(output: &[u8]) -> anyhow::Result<TokenResponse> {
     let text = std::str::from_utf8(output)
         .ok()

@@ -28,7 +28,8 @@ const REVOKED: Rule = Rule::new("login.revocation", "RFC 7009 section 2");
 const MAX_TOOLS: usize = 10;
 const MAX_NAME: usize = 64;
 
-/// The maximum size of a message, in bytes. Results are read as values, which take up to 80 times their text.
+/// The maximum size of a message, in bytes. Results are read as values, which take up to 80 times
+/// their text.
 const MAX_MESSAGE: usize = 2 * 1024 * 1024;
 
 /// The chain from the sign-in to a tool call.

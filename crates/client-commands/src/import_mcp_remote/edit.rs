@@ -46,8 +46,9 @@ pub(super) fn applied<'a>(
     whole
 }
 
-/// The edits that give an array the elements `new`. Kept elements keep their spelling, and every comment is kept. `old`
-/// and `new` are not empty. `shown` masks the secrets of an element at an index of `new`.
+/// The edits that give an array the elements `new`. Kept elements keep their spelling, and every
+/// comment is kept. `old` and `new` are not empty. `shown` masks the secrets of an element at an
+/// index of `new`.
 pub(super) fn array(
     text: &str,
     old: &[Item],
@@ -181,7 +182,8 @@ fn removal(text: &str, items: &[Item]) -> Vec<Edit> {
     edits.collect()
 }
 
-/// Widens a span to whole lines if nothing else is on them, otherwise by the blanks after or before it.
+/// Widens a span to whole lines if nothing else is on them, otherwise by the blanks after or before
+/// it.
 fn widened(text: &str, span: Range<usize>) -> Range<usize> {
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
@@ -291,7 +293,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every edit yields the new elements, in strict JSON if there were no comments and trailing commas.
+        /// Every edit yields the new elements, in strict JSON if there were no comments and
+        /// trailing commas.
         #[test]
         fn edits_yield_the_new_elements(
             old in prop::collection::vec("[a-d]", 1..8),

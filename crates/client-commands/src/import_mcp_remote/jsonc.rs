@@ -1,4 +1,5 @@
-//! JSON with comments and trailing commas, parsed into spans of the text, so that edits preserve everything else.
+//! JSON with comments and trailing commas, parsed into spans of the text, so that edits preserve
+//! everything else.
 
 use std::ops::Range;
 
@@ -98,7 +99,8 @@ impl Node {
         }
     }
 
-    /// The member with this name. None if the name occurs twice, because parsers differ in which one they use.
+    /// The member with this name. None if the name occurs twice, because parsers differ in which
+    /// one they use.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         let mut found = self
             .as_object()?

@@ -8,7 +8,8 @@ use crate::mcp_remote::arguments::header;
 /// What is displayed in place of a possible secret.
 pub(super) const HIDDEN: &str = "…";
 
-/// The options of mcp-remote, npx and `portcullis connect` whose values are displayed. Those of other options are hidden.
+/// The options of mcp-remote, npx and `portcullis connect` whose values are displayed. Those of
+/// other options are hidden.
 const PUBLIC: [&str; 22] = [
     "--auth-timeout",
     "--body-timeout",
@@ -36,9 +37,9 @@ const PUBLIC: [&str; 22] = [
 
 /// Returns the displayed text of each argument.
 ///
-/// Displayed are known commands and options, values of public options, names of headers and parameters, the callback port,
-/// and URLs without user information, query and fragment. Everything else is hidden. The path of a URL is displayed,
-/// although it can contain a secret.
+/// Displayed are known commands and options, values of public options, names of headers and
+/// parameters, the callback port, and URLs without user information, query and fragment. Everything
+/// else is hidden. The path of a URL is displayed, although it can contain a secret.
 pub(super) fn shown_arguments(arguments: &[&str]) -> Vec<String> {
     let before = std::iter::once("").chain(arguments.iter().copied());
     before
@@ -97,7 +98,8 @@ fn is_callback_port(before: &str, text: &str) -> bool {
     before.starts_with("http") && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns an http URL without user information and fragment, and with a hidden query. Another text is hidden.
+/// Returns an http URL without user information and fragment, and with a hidden query. Another text
+/// is hidden.
 fn shown_url(text: &str) -> String {
     let Some(mut url) = Url::parse(text)
         .ok()

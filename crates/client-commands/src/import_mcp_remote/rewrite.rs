@@ -17,7 +17,8 @@ use crate::mcp_remote::{
     translation::{Context, Translation},
 };
 
-/// The members in which clients list their servers: Claude Desktop, Cursor and Windsurf; VS Code; Zed.
+/// The members in which clients list their servers: Claude Desktop, Cursor and Windsurf; VS Code;
+/// Zed.
 const LISTS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
 /// The maximum number of arguments. A server with more is not changed.
 const MAX_ARGUMENTS: usize = 256;

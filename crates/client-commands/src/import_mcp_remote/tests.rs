@@ -236,7 +236,8 @@ fn uncertain_servers_stay() {
     }
 }
 
-/// If a token cannot be moved, the configuration still names mcp-remote, so that the next run moves the token.
+/// If a token cannot be moved, the configuration still names mcp-remote, so that the next run moves
+/// the token.
 #[test]
 fn a_configuration_is_written_after_its_tokens_have_moved() {
     let directory = tempfile::tempdir().unwrap();

@@ -57,7 +57,8 @@ struct Tokens {
 }
 
 impl StoredToken {
-    /// Finds the token of a server. None if mcp-remote stored none, or it has expired and cannot be refreshed.
+    /// Finds the token of a server. None if mcp-remote stored none, or it has expired and cannot be
+    /// refreshed.
     ///
     /// # Errors
     /// The error explains why a token is not migrated.
@@ -152,12 +153,13 @@ impl StoredToken {
         &self.store
     }
 
-    /// Moves the token. It is deleted from mcp-remote's files, because two programs that use one rotating refresh token
-    /// end each other's sign-in. Returns false if mcp-remote keeps its token, because the store has another one.
+    /// Moves the token. It is deleted from mcp-remote's files, because two programs that use one
+    /// rotating refresh token end each other's sign-in. Returns false if mcp-remote keeps its
+    /// token, because the store has another one.
     ///
     /// # Errors
-    /// Fails when a file has changed since it was read, or cannot be written or removed. The token is not lost: either
-    /// mcp-remote still has it, or the next run continues the move.
+    /// Fails when a file has changed since it was read, or cannot be written or removed. The token
+    /// is not lost: either mcp-remote still has it, or the next run continues the move.
     pub(super) async fn take(self) -> anyhow::Result<bool> {
         let store = CredentialStore::in_directory(&self.store);
         if !store.tokens(&self.token.start)?.is_empty() {
@@ -212,7 +214,8 @@ impl StoredToken {
 
 /// Returns the token to mcp-remote, unless mcp-remote has stored a newer one.
 fn restore(claimed: &Path, path: &Path) {
-    // A link replaces no file. Where there are no links, the next run continues with the claimed file.
+    // A link replaces no file. Where there are no links, the next run continues with the claimed
+    // file.
     if fs::hard_link(claimed, path).is_ok() {
         let _ = fs::remove_file(claimed);
     }
@@ -275,8 +278,9 @@ impl Migration {
     }
 }
 
-/// The issuer of the token that mcp-remote has stored for a sign-in, even if the token has expired. None if there is no
-/// token, or its file cannot be used. `directory` is the value of `MCP_REMOTE_CONFIG_DIR`, if the environment has another.
+/// The issuer of the token that mcp-remote has stored for a sign-in, even if the token has expired.
+/// None if there is no token, or its file cannot be used. `directory` is the value of
+/// `MCP_REMOTE_CONFIG_DIR`, if the environment has another.
 pub(crate) fn recorded_issuer(session: &SessionId, directory: Option<PathBuf>) -> Option<Issuer> {
     let file = self::directory(directory)?.join(format!("{}_tokens.json", session.as_str()));
     let tokens: Tokens = serde_json::from_str(&read(&file).ok()??.text).ok()?;

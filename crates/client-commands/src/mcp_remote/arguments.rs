@@ -17,8 +17,9 @@ pub(super) const SWITCHES: [&str; 11] = [
     "--use-id-token",
 ];
 
-/// The options that take the next argument as their value, even if it begins with `--`. mcp-remote does not know
-/// `--authorization-server`; it is accepted because the errors of `portcullis connect` name it.
+/// The options that take the next argument as their value, even if it begins with `--`. mcp-remote
+/// does not know `--authorization-server`; it is accepted because the errors of
+/// `portcullis connect` name it.
 pub(super) const OPTIONS: [&str; 20] = [
     "--auth-success-url",
     "--auth-timeout",
@@ -64,8 +65,8 @@ pub(crate) enum Argument {
 pub(crate) struct Arguments(pub(super) Vec<Argument>);
 
 impl Arguments {
-    /// Parses an argument list. The first argument that is not an option is the URL, and a number after it the port. If
-    /// an option that is not a list is repeated, the first value applies.
+    /// Parses an argument list. The first argument that is not an option is the URL, and a number
+    /// after it the port. If an option that is not a list is repeated, the first value applies.
     ///
     /// # Errors
     /// Fails when there is no URL.

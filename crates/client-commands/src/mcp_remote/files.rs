@@ -30,8 +30,9 @@ pub(super) fn header_lines(path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Parses a JSON object, or the file after `@`, and replaces `${NAME}` by variables. None if it contains variables and
-/// they are not known yet. An unset variable is not replaced. Errors do not contain the text, which can have a secret.
+/// Parses a JSON object, or the file after `@`, and replaces `${NAME}` by variables. None if it
+/// contains variables and they are not known yet. An unset variable is not replaced. Errors do not
+/// contain the text, which can have a secret.
 pub(super) fn json_argument(
     option: &str,
     value: &str,

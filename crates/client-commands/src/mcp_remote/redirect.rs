@@ -20,7 +20,8 @@ pub(super) struct Redirect {
 }
 
 impl Redirect {
-    /// Translates the redirect URI. A dynamically registered client accepts any, so for it only a given port matters.
+    /// Translates the redirect URI. A dynamically registered client accepts any, so for it only a
+    /// given port matters.
     ///
     /// # Errors
     /// Fails when the code would be sent to another machine.

@@ -8,12 +8,14 @@ use portcullis_metadata::hexadecimal;
 
 use super::arguments::{Arguments, header};
 
-/// MD5 of everything that distinguishes two sign-ins in mcp-remote 0.15.1. It is part of file names and not a secret.
+/// MD5 of everything that distinguishes two sign-ins in mcp-remote 0.15.1. It is part of file names
+/// and not a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId(String);
 
 impl SessionId {
-    /// The identifier for arguments and the lines of their header files. Variables in headers are not replaced.
+    /// The identifier for arguments and the lines of their header files. Variables in headers are
+    /// not replaced.
     pub(crate) fn of(arguments: &Arguments, headers: &[(String, String)]) -> Self {
         let mut parts = vec![arguments.url().to_owned()];
         parts.extend(resource(arguments).map(str::to_owned));
@@ -41,7 +43,8 @@ impl SessionId {
         &self.0
     }
 
-    /// The callback port of mcp-remote if the arguments have none: a client may be registered with it.
+    /// The callback port of mcp-remote if the arguments have none: a client may be registered with
+    /// it.
     pub(crate) fn port(&self) -> u16 {
         let offset = self
             .0

@@ -24,8 +24,8 @@ pub(crate) struct Translation {
     pub(crate) client_secret: Option<Secret>,
     /// Why options have no effect, one line each.
     pub(crate) notices: Vec<String>,
-    /// Whether a value is known only at the start, from the environment or a file. The configuration must then use
-    /// `portcullis mcp-remote` with the same arguments.
+    /// Whether a value is known only at the start, from the environment or a file. The
+    /// configuration must then use `portcullis mcp-remote` with the same arguments.
     pub(crate) depends_on_start: bool,
     /// The identifier of the sign-in in mcp-remote.
     pub(crate) session: SessionId,
@@ -66,8 +66,8 @@ impl Translation {
     /// Translates arguments. It reads the files in them and sends nothing.
     ///
     /// # Errors
-    /// Fails when a value is invalid, a file cannot be read, or an option would weaken security. Errors contain no values of
-    /// headers and no client secrets.
+    /// Fails when a value is invalid, a file cannot be read, or an option would weaken security.
+    /// Errors contain no values of headers and no client secrets.
     pub(crate) fn of(arguments: &Arguments, context: &Context<'_>) -> anyhow::Result<Self> {
         let starts_now = context.environment.is_some();
         if starts_now || !arguments.url().contains("${") {
@@ -158,7 +158,8 @@ impl Translation {
                 name,
                 "an ID token is for the client and not for servers; the access token is sent",
             ),
-            // The proxy of the environment is always used; the others take effect before the translation.
+            // The proxy of the environment is always used; the others take effect before the
+            // translation.
             _ => {}
         }
     }
@@ -248,7 +249,8 @@ impl Translation {
         Ok(())
     }
 
-    /// Translates a manually registered client. A secret from the environment is known only at the start.
+    /// Translates a manually registered client. A secret from the environment is known only at the
+    /// start.
     fn client(&mut self, value: &str, context: &Context<'_>) -> anyhow::Result<()> {
         const NAME: &str = "--static-oauth-client-info";
         let client = json_argument(NAME, value, context.environment)?;
@@ -319,8 +321,8 @@ impl Translation {
         Ok(())
     }
 
-    /// Selects a separate store, because mcp-remote separates sign-ins by resource, parameters and headers, so that one
-    /// server can be used with several accounts.
+    /// Selects a separate store, because mcp-remote separates sign-ins by resource, parameters and
+    /// headers, so that one server can be used with several accounts.
     fn separate_store(
         &mut self,
         sent: &[(String, String)],

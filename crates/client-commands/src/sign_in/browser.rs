@@ -16,13 +16,15 @@ use portcullis_terminal::tell;
 use tokio::sync::watch;
 use url::Url;
 
-/// Variables of which one is set where a browser can appear on Linux and BSD: on a display, or in Windows.
+/// Variables of which one is set where a browser can appear on Linux and BSD: on a display, or in
+/// Windows.
 const DISPLAYS: [&str; 3] = ["DISPLAY", "WAYLAND_DISPLAY", "WSL_INTEROP"];
-/// The variable with the browsers that the user chose, which may need no display: commands that colons separate.
+/// The variable with the browsers that the user chose, which may need no display: commands that
+/// colons separate.
 const BROWSER: &str = "BROWSER";
 
-/// Opens the pages of sign-ins in the browser of this machine or, with `--no-browser`, prints their URLs. Clones share the
-/// state.
+/// Opens the pages of sign-ins in the browser of this machine or, with `--no-browser`, prints their
+/// URLs. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct BrowserOpener {
     prints_only: bool,
@@ -48,9 +50,11 @@ impl BrowserOpener {
         }
     }
 
-    /// Opens the one-time address of a sign-in, without waiting for it. With `--no-browser`, nothing opens.
+    /// Opens the one-time address of a sign-in, without waiting for it. With `--no-browser`,
+    /// nothing opens.
     ///
-    /// The browser does not get the authorization URL, because other users can read its command line.
+    /// The browser does not get the authorization URL, because other users can read its command
+    /// line.
     pub(crate) fn open(&self, one_time: &Url) {
         if self.prints_only {
             return;
@@ -70,7 +74,8 @@ impl BrowserOpener {
             ));
         }
         let (state, one_time) = (self.state.clone(), one_time.clone());
-        // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
+        // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be
+        // received.
         thread::spawn(move || {
             if let Err(error) = webbrowser::open(one_time.as_str()) {
                 tracing::debug!(error = %error, "no browser opened");
@@ -79,11 +84,12 @@ impl BrowserOpener {
         });
     }
 
-    /// Opens the page of a request, or prints its URL, and waits for the response. If no browser can be opened, prints what
-    /// a user can do.
+    /// Opens the page of a request, or prints its URL, and waits for the response. If no browser
+    /// can be opened, prints what a user can do.
     ///
     /// # Errors
-    /// As [`LoopbackRedirect`]. Also fails when no browser can be opened and no user can see the printed URL.
+    /// As [`LoopbackRedirect`]. Also fails when no browser can be opened and no user can see the
+    /// printed URL.
     pub(crate) async fn authorize(
         &self,
         redirect: &LoopbackRedirect,
@@ -106,12 +112,14 @@ impl BrowserOpener {
         }
     }
 
-    /// Waits until the user is to open the URL: because it is only printed, or because no browser could be opened.
+    /// Waits until the user is to open the URL: because it is only printed, or because no browser
+    /// could be opened.
     pub(super) async fn until_printed(&self) {
         self.until(PageState::Printed).await;
     }
 
-    /// If no browser can be opened, prints what a user can do, and does not return. Returns the error without a user.
+    /// If no browser can be opened, prints what a user can do, and does not return. Returns the
+    /// error without a user.
     async fn advise_after_failure(&self, url: &Url) -> InteractionError {
         self.until(PageState::Failed).await;
         if !has_user() {
@@ -137,7 +145,8 @@ fn has_user() -> bool {
     io::stdin().is_terminal() || io::stderr().is_terminal()
 }
 
-/// Whether a browser can appear somewhere. Without a display, desktop programs still start one, and it ends at once.
+/// Whether a browser can appear somewhere. Without a display, desktop programs still start one, and
+/// it ends at once.
 fn can_appear() -> bool {
     can_appear_with(|name| env::var_os(name))
 }
@@ -219,7 +228,8 @@ mod tests {
         }
     }
 
-    /// I7: the advice has the URL and the port to forward. A pushed request (RFC 9126) does not name the port.
+    /// I7: the advice has the URL and the port to forward. A pushed request (RFC 9126) does not
+    /// name the port.
     #[test]
     fn the_advice_names_the_port() {
         let url = "https://auth.example.com/authorize?client_id=me";

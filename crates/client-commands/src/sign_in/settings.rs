@@ -34,8 +34,8 @@ pub(crate) fn store_in(directory: Option<&Path>) -> anyhow::Result<CredentialSto
         .context("no directory for tokens: none of XDG_STATE_HOME, HOME and LOCALAPPDATA is an absolute path; name one with --store")
 }
 
-/// Returns a store for a user without a directory. It warns if nothing else keeps a preregistered client at its authorization
-/// server: the resource names one at each start.
+/// Returns a store for a user without a directory. It warns if nothing else keeps a preregistered
+/// client at its authorization server: the resource names one at each start.
 pub(crate) fn store_in_memory(arguments: &cli::SignIn) -> CredentialStore {
     let is_bound = arguments.authorization_server.is_some() || arguments.recorded_issuer.is_some();
     if arguments.client_id.is_some() && !is_bound {
@@ -50,7 +50,8 @@ pub(crate) fn store_in_memory(arguments: &cli::SignIn) -> CredentialStore {
 /// Returns the settings of the authorizer from the options of a command.
 ///
 /// # Errors
-/// Fails when a value is invalid, or the file of the client secret cannot be read. The error names the option.
+/// Fails when a value is invalid, or the file of the client secret cannot be read. The error names
+/// the option.
 pub(crate) fn settings(
     arguments: &cli::SignIn,
     store: CredentialStore,
@@ -110,7 +111,8 @@ fn client_authentication(arguments: &cli::SignIn) -> anyhow::Result<ClientAuthen
     )
 }
 
-/// Returns the chosen method of client authentication. Fails for a method with a secret if the client has none.
+/// Returns the chosen method of client authentication. Fails for a method with a secret if the
+/// client has none.
 fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuthMethod>> {
     let method = arguments
         .token_auth_method

@@ -10,7 +10,8 @@ use portcullis_metadata::Secret;
 use portcullis_terminal::tell;
 use tokio::sync::oneshot;
 
-/// Prints advice while the redirect is waited for, in case the browser shows an error. The wait continues.
+/// Prints advice while the redirect is waited for, in case the browser shows an error. The wait
+/// continues.
 pub(crate) fn print_delay(start: &StartUrl) {
     tell(format_args!(
         "no answer from the browser yet. If it shows an error, such as an unknown client, stop this and run\n\
@@ -29,8 +30,8 @@ pub(super) async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     line().await
 }
 
-/// Reads a line that the user types, on a separate thread, so that the process can end before it. Returns `None` if the input
-/// is closed.
+/// Reads a line that the user types, on a separate thread, so that the process can end before it.
+/// Returns `None` if the input is closed.
 pub(super) async fn line() -> Option<String> {
     read_with(|| {
         let mut line = String::new();

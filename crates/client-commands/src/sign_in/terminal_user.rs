@@ -149,8 +149,8 @@ impl Interaction for TerminalUser {
 /// The maximum length of the scopes in a question, in bytes.
 const MAX_QUESTION_SCOPES: usize = 4096;
 
-/// The question before a sign-in without `resource`. `None` if the scopes are too long: they would push the rest of the question
-/// out of the terminal, and shortened ones are none to consent to.
+/// The question before a sign-in without `resource`. `None` if the scopes are too long: they would
+/// push the rest of the question out of the terminal, and shortened ones are none to consent to.
 fn unbound_question(sign_in: &UnboundSignIn) -> Option<String> {
     let scopes = match sign_in.scopes.as_str() {
         "" => "none; the authorization server decides",

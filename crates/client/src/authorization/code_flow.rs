@@ -18,10 +18,11 @@ pub(crate) struct CodeFlow {
 }
 
 impl CodeFlow {
-    /// Validates the metadata. The authorization endpoint is checked against `policy` here because a browser opens it;
-    /// the other endpoints are checked when they are fetched. `assumes_pkce` allows a missing list of PKCE
-    /// methods, but not a list without S256. `grant_types_supported` is not checked: an authorization server that offers the
-    /// code flow can list its grants incompletely.
+    /// Validates the metadata. The authorization endpoint is checked against `policy` here because
+    /// a browser opens it; the other endpoints are checked when they are fetched. `assumes_pkce`
+    /// allows a missing list of PKCE methods, but not a list without S256. `grant_types_supported`
+    /// is not checked: an authorization server that offers the code flow can list its grants
+    /// incompletely.
     ///
     /// # Errors
     /// As the variants of [`UnsupportedServer`] say.
@@ -58,7 +59,8 @@ impl CodeFlow {
         })
     }
 
-    /// Returns the metadata of a server that publishes none, as the 2025-03-26 revision defines it: fixed paths at its origin.
+    /// Returns the metadata of a server that publishes none, as the 2025-03-26 revision defines it:
+    /// fixed paths at its origin.
     pub(crate) fn default_metadata(issuer: Issuer) -> AuthorizationServerMetadata {
         let at = |path: &str| issuer.url().join(path).ok();
         let authorize = at("/authorize");
@@ -134,7 +136,8 @@ mod tests {
         }
     }
 
-    /// G8: metadata without the response type `code` or one of the two endpoints is rejected. The list of grants is not decisive.
+    /// G8: metadata without the response type `code` or one of the two endpoints is rejected. The
+    /// list of grants is not decisive.
     #[test]
     fn the_code_flow_must_be_offered() {
         assert_eq!(
@@ -158,7 +161,8 @@ mod tests {
         );
     }
 
-    /// G3: a server without metadata has the paths of 2025-03-26 at its origin, and does not promise `iss`.
+    /// G3: a server without metadata has the paths of 2025-03-26 at its origin, and does not
+    /// promise `iss`.
     #[test]
     fn the_default_metadata_has_fixed_paths() {
         let metadata =

@@ -14,7 +14,8 @@ use crate::{
     offline_access::OFFLINE_ACCESS, provider::RequestProfile, random, token::dpop::DpopBinding,
 };
 
-/// An authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and the expected values of its response.
+/// An authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and the expected
+/// values of its response.
 pub struct AuthorizationRequest {
     url: Url,
     policy: UrlPolicy,
@@ -32,7 +33,8 @@ pub(crate) struct RequestParameters<'a> {
     pub(crate) resource: Option<&'a ResourceUri>,
     pub(crate) profile: &'a RequestProfile,
     pub(crate) scopes: &'a Scopes,
-    /// The key to which the token will be bound. The code is then bound to it, too (RFC 9449 section 10).
+    /// The key to which the token will be bound. The code is then bound to it, too (RFC 9449
+    /// section 10).
     pub(crate) binding: Option<&'a DpopBinding>,
 }
 
@@ -56,7 +58,8 @@ impl RequestParameters<'_> {
             query.append_pair("scope", &self.scopes.to_string());
         }
         if self.scopes.contains(OFFLINE_ACCESS) && self.profile.prompts_consent {
-            // Without `prompt=consent`, a server need not grant `offline_access` (OpenID Connect Core section 11).
+            // Without `prompt=consent`, a server need not grant `offline_access` (OpenID Connect
+            // Core section 11).
             query.append_pair("prompt", "consent");
         }
         query.extend_pairs(&self.profile.parameters);
@@ -96,11 +99,12 @@ impl AuthorizationRequest {
         self.policy
     }
 
-    /// Validates a response: first `state`, then `iss` (RFC 9207 section 2.4), then the error or the code.
+    /// Validates a response: first `state`, then `iss` (RFC 9207 section 2.4), then the error or
+    /// the code.
     ///
     /// # Errors
-    /// Fails if the response is not for this request or has no code. Only [`RedirectError::Denied`] contains text of the
-    /// response.
+    /// Fails if the response is not for this request or has no code. Only [`RedirectError::Denied`]
+    /// contains text of the response.
     pub fn validate_response<'a>(
         &self,
         response: &'a RedirectParameters,
@@ -200,7 +204,8 @@ pub(crate) mod tests {
             .map(|code| code.secret().to_owned())
     }
 
-    /// I1: the URL has PKCE with S256, a fresh state and the resource, and keeps the endpoint's own query.
+    /// I1: the URL has PKCE with S256, a fresh state and the resource, and keeps the endpoint's own
+    /// query.
     #[test]
     fn the_url_has_the_parameters_of_the_flow() {
         let request = request(true);
@@ -270,7 +275,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// I2: the four combinations, for codes and for errors. On a mismatch, the error contains nothing of the response.
+    /// I2: the four combinations, for codes and for errors. On a mismatch, the error contains
+    /// nothing of the response.
     #[test]
     fn the_issuer_is_checked_before_code_and_error() {
         let missing = Err(RedirectError::Issuer(ResponseIssuerError::Missing));

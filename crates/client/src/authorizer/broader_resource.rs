@@ -4,8 +4,8 @@ use super::{Authorizer, GrantContext, Mode};
 use crate::{ClientError, ResourceToken, StartUrl};
 
 impl Authorizer {
-    /// Requires acceptance of a resource that is broader than the start URL, before the sign-in. MCP clients accept
-    /// such resources, although RFC 9728 section 3.3 does not.
+    /// Requires acceptance of a resource that is broader than the start URL, before the sign-in.
+    /// MCP clients accept such resources, although RFC 9728 section 3.3 does not.
     ///
     /// # Errors
     /// [`ClientError::BroaderResource`] without acceptance.

@@ -1,7 +1,8 @@
 //! Binds the pre-registered client of the settings to one authorization server.
 //!
-//! The resource names the authorization server. Without the binding, a resource that is compromised later could name
-//! another one, which would get the client's secret, an assertion, or a code together with its verifier.
+//! The resource names the authorization server. Without the binding, a resource that is compromised
+//! later could name another one, which would get the client's secret, an assertion, or a code
+//! together with its verifier.
 
 use portcullis_metadata::Issuer;
 
@@ -9,8 +10,8 @@ use super::Authorizer;
 use crate::{ClientError, ClientInformation, StartUrl, StoreError};
 
 impl Authorizer {
-    /// The authorization server to which the client of the settings is bound. `None` if there is no such client, it was
-    /// not used yet, or the settings name the authorization server.
+    /// The authorization server to which the client of the settings is bound. `None` if there is no
+    /// such client, it was not used yet, or the settings name the authorization server.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -31,11 +32,13 @@ impl Authorizer {
         )?)
     }
 
-    /// Binds the client to this authorization server, in the store and in memory, before anything is sent there. If the
-    /// settings name this authorization server, that replaces an earlier binding.
+    /// Binds the client to this authorization server, in the store and in memory, before anything
+    /// is sent there. If the settings name this authorization server, that replaces an earlier
+    /// binding.
     ///
     /// # Errors
-    /// [`ClientError::ClientOfOtherServer`] when the client is bound to another one; [`ClientError::Store`].
+    /// [`ClientError::ClientOfOtherServer`] when the client is bound to another one;
+    /// [`ClientError::Store`].
     pub(super) async fn bind_client(
         &self,
         client: &ClientInformation,
@@ -76,7 +79,8 @@ impl Authorizer {
         Ok(())
     }
 
-    /// The issuer of a stored token that was issued to the client. Tokens of earlier versions have no stored binding.
+    /// The issuer of a stored token that was issued to the client. Tokens of earlier versions have
+    /// no stored binding.
     fn issuer_of_tokens(
         &self,
         client: &ClientInformation,

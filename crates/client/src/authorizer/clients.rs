@@ -56,8 +56,8 @@ impl Client {
 }
 
 impl Authorizer {
-    /// Selects the client for this authorization server: from the settings, entered earlier by the user, the client's
-    /// metadata document, a registration, or entered by the user now.
+    /// Selects the client for this authorization server: from the settings, entered earlier by the
+    /// user, the client's metadata document, a registration, or entered by the user now.
     pub(super) async fn client(
         &self,
         interaction: &dyn Interaction,
@@ -110,8 +110,9 @@ impl Authorizer {
         }))
     }
 
-    /// Returns the registration of an earlier sign-in, after an update if it lacks scopes, or registers a client. `None` if
-    /// there is no registration with these scopes and the server offers none.
+    /// Returns the registration of an earlier sign-in, after an update if it lacks scopes, or
+    /// registers a client. `None` if there is no registration with these scopes and the server
+    /// offers none.
     async fn registered_client(
         &self,
         interaction: &dyn Interaction,
@@ -147,7 +148,8 @@ impl Authorizer {
             entry.write(&updated)?;
             return Ok(Some(Client::registered(credentials)));
         }
-        // Includes the scopes requested earlier, so that sign-ins with alternating scopes share one registration.
+        // Includes the scopes requested earlier, so that sign-ins with alternating scopes share one
+        // registration.
         let scopes = known
             .map_or_else(Scopes::empty, |known| known.asked)
             .union(registration.scopes);
@@ -161,8 +163,9 @@ impl Authorizer {
         Ok(Some(Client::registered(credentials)))
     }
 
-    /// Returns the known registration with the missing scopes added. `None` if the server does not update it: a new client is
-    /// then registered, and the server's session with the old one ends. In a step-up, the user is asked before.
+    /// Returns the known registration with the missing scopes added. `None` if the server does not
+    /// update it: a new client is then registered, and the server's session with the old one ends.
+    /// In a step-up, the user is asked before.
     async fn with_missing_scopes(
         &self,
         interaction: &dyn Interaction,
@@ -231,8 +234,8 @@ impl Authorizer {
         }
     }
 
-    /// Returns the settings' client for this authorization server. Without an authorization server of its own, the client
-    /// is bound to this one, if it is the first.
+    /// Returns the settings' client for this authorization server. Without an authorization server
+    /// of its own, the client is bound to this one, if it is the first.
     ///
     /// # Errors
     /// [`ClientError::ClientOfOtherServer`] when the client is bound to another one.
@@ -256,8 +259,8 @@ impl Authorizer {
         Ok(Some(client.clone().at(issuer.clone())))
     }
 
-    /// Forgets a client that its authorization server does not know. Returns false if the client does not come from the
-    /// store, so that no other can replace it.
+    /// Forgets a client that its authorization server does not know. Returns false if the client
+    /// does not come from the store, so that no other can replace it.
     pub(super) async fn forget(
         &self,
         client: &Client,
@@ -315,7 +318,8 @@ impl Authorizer {
     }
 }
 
-/// Returns the client that its metadata document describes: a public client, because the document publishes no key.
+/// Returns the client that its metadata document describes: a public client, because the document
+/// publishes no key.
 fn documented(issuer: &Issuer, document: &ClientIdUrl) -> ClientCredentials {
     let details = ClientInformation {
         client_id: document.as_str().to_owned(),

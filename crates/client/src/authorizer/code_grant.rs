@@ -9,8 +9,9 @@ use crate::{
 };
 
 impl Authorizer {
-    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). A client that the server has forgotten is
-    /// registered again: before the sign-in if that can be found out, or once after the token endpoint rejects it.
+    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). A client that the server has
+    /// forgotten is registered again: before the sign-in if that can be found out, or once after
+    /// the token endpoint rejects it.
     pub(super) async fn code_grant(
         &self,
         interaction: &dyn Interaction,
@@ -55,7 +56,8 @@ impl Authorizer {
             .await
     }
 
-    /// Lets the user sign in, and exchanges the code for a token. Each call makes one authorization request.
+    /// Lets the user sign in, and exchanges the code for a token. Each call makes one authorization
+    /// request.
     async fn ask_for_code(
         &self,
         interaction: &dyn Interaction,

@@ -171,8 +171,8 @@ impl Authorizer {
     }
 }
 
-/// Parses a device authorization response. `None` if it is malformed, its code cannot be shown safely, or its page is
-/// not safe to open.
+/// Parses a device authorization response. `None` if it is malformed, its code cannot be shown
+/// safely, or its page is not safe to open.
 fn parse(body: &[u8], policy: &ChainPolicy) -> Option<Started> {
     let answer = DeviceAuthorizationResponse::parse(body).ok()?;
     let page = |text: &str| {
@@ -211,7 +211,8 @@ mod tests {
 
     use super::*;
 
-    /// I3: a page that a browser must not open and a code that a terminal must not show are rejected.
+    /// I3: a page that a browser must not open and a code that a terminal must not show are
+    /// rejected.
     #[test]
     fn only_safe_answers_are_shown() {
         let policy = ChainPolicy::from(UrlPolicy::Peer {

@@ -1,4 +1,5 @@
-//! Checks whether the authorization server still knows a registered client, before the browser opens.
+//! Checks whether the authorization server still knows a registered client, before the browser
+//! opens.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ use crate::{
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Authorizer {
-    /// Whether the server certainly no longer knows the client: by its configuration endpoint (RFC 7592), otherwise by a
-    /// request to the authorization endpoint that no browser sees.
+    /// Whether the server certainly no longer knows the client: by its configuration endpoint (RFC
+    /// 7592), otherwise by a request to the authorization endpoint that no browser sees.
     ///
     /// # Errors
     /// [`ClientError::NoRandomness`]. Without a response, the result is false.
@@ -43,8 +44,8 @@ impl Authorizer {
         }
     }
 
-    /// Whether the client configuration endpoint knows the client. `None` if there is none, or its response is
-    /// inconclusive.
+    /// Whether the client configuration endpoint knows the client. `None` if there is none, or its
+    /// response is inconclusive.
     async fn is_configured(&self, flow: &CodeFlow, registered: &Registered) -> Option<bool> {
         let mut request = ConfigurationEndpoint::of(registered, &flow.server)?.read();
         request.timeout = CHECK_TIMEOUT;
@@ -60,8 +61,8 @@ impl Authorizer {
         }
     }
 
-    /// Whether the authorization endpoint rejects the client. The request has its own state and challenge; redirects
-    /// are not followed, and a code is discarded.
+    /// Whether the authorization endpoint rejects the client. The request has its own state and
+    /// challenge; redirects are not followed, and a code is discarded.
     async fn is_rejected(
         &self,
         flow: &CodeFlow,

@@ -21,7 +21,8 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Authorizer {
-    /// Obtains a token without a user. A rejected grant is an error: it is not repeated, and no other grant is tried.
+    /// Obtains a token without a user. A rejected grant is an error: it is not repeated, and no
+    /// other grant is tried.
     pub(super) async fn non_interactive_grant(
         &self,
         grant: &NonInteractiveGrant,
@@ -96,8 +97,8 @@ impl Authorizer {
             .await
     }
 
-    /// Exchanges a user's ID token for an assertion to the authorization server (RFC 8693 section 2, token type
-    /// `id-jag`).
+    /// Exchanges a user's ID token for an assertion to the authorization server (RFC 8693 section
+    /// 2, token type `id-jag`).
     async fn enterprise_assertion(
         &self,
         identity: &EnterpriseIdentity,

@@ -10,16 +10,18 @@ use crate::{ClientError, ResourceRedirects, StartUrl, resource_challenge::Resour
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 impl Authorizer {
-    /// Sends requests without a token to get the challenge. Redirects are followed as [`ResourceRedirects`] defines.
+    /// Sends requests without a token to get the challenge. Redirects are followed as
+    /// [`ResourceRedirects`] defines.
     ///
     /// # Errors
-    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise when it cannot be reached, or
-    /// a redirect is refused.
+    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise when
+    /// it cannot be reached, or a redirect is refused.
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         // The user entered this URL, so a private address is allowed.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
         match self.challenge(start, get).await {
-            // GET alone may be without a token: it can have a page, redirect to one, or not be supported.
+            // GET alone may be without a token: it can have a page, redirect to one, or not be
+            // supported.
             Err(ClientError::NotChallenged { .. } | ClientError::Redirected(_)) => {
                 let ping =
                     FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);

@@ -18,8 +18,8 @@ const NOT_SENT: [&str; 4] = [
 ];
 
 impl Authorizer {
-    /// Adds scopes to a registration at its client configuration endpoint. Returns `None` if there is no usable one, or
-    /// the server rejects the update or grants other scopes.
+    /// Adds scopes to a registration at its client configuration endpoint. Returns `None` if there
+    /// is no usable one, or the server rejects the update or grants other scopes.
     pub(super) async fn updated_registration(
         &self,
         server: &Server,
@@ -71,7 +71,8 @@ impl Authorizer {
     }
 }
 
-/// The JSON document of a registration with other scopes. The update replaces all metadata, so it repeats what was registered.
+/// The JSON document of a registration with other scopes. The update replaces all metadata, so it
+/// repeats what was registered.
 fn updated_document(registered: &Registered, scopes: &Scopes) -> Option<Vec<u8>> {
     let mut metadata: Value = serde_json::from_slice(&registered.response.to_json()).ok()?;
     let members = metadata.as_object_mut()?;

@@ -1,4 +1,5 @@
-//! From the URL of a resource to its authorization server, and the parameters of the grant that follow from both.
+//! From the URL of a resource to its authorization server, and the parameters of the grant that
+//! follow from both.
 
 use std::sync::Arc;
 
@@ -24,10 +25,11 @@ impl Authorizer {
     /// Discovers the authorization server of a resource, and selects the parameters of the grant.
     ///
     /// # Errors
-    /// [`ClientError::Discovery`] when the metadata of the resource or of the server cannot be fetched or is not valid,
-    /// [`ClientError::NoAuthorizationServer`] and [`ClientError::AuthorizationServerNotListed`] when the resource lists no
-    /// server or the settings exclude those that it lists, [`ClientError::UnsupportedServer`] when the server has no token
-    /// endpoint, and those of [`new_binding`].
+    /// [`ClientError::Discovery`] when the metadata of the resource or of the server cannot be
+    /// fetched or is not valid, [`ClientError::NoAuthorizationServer`] and
+    /// [`ClientError::AuthorizationServerNotListed`] when the resource lists no server or the
+    /// settings exclude those that it lists, [`ClientError::UnsupportedServer`] when the server has
+    /// no token endpoint, and those of [`new_binding`].
     pub(super) async fn discover(
         &self,
         start: &StartUrl,
@@ -60,7 +62,8 @@ impl Authorizer {
     /// The authorization servers that the resource lists now.
     ///
     /// # Errors
-    /// When the resource cannot be requested without a token, and as [`is_listed`](Self::is_listed).
+    /// When the resource cannot be requested without a token, and as
+    /// [`is_listed`](Self::is_listed).
     pub(crate) async fn listed_issuers(
         &self,
         start: &StartUrl,
@@ -73,11 +76,12 @@ impl Authorizer {
             .authorization_servers)
     }
 
-    /// Fetches the metadata of the resource. If there is none, it is that of the settings, or with the revision 2025-03-26
-    /// the resource's origin.
+    /// Fetches the metadata of the resource. If there is none, it is that of the settings, or with
+    /// the revision 2025-03-26 the resource's origin.
     ///
     /// # Errors
-    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched; [`ClientError::MetadataTooLong`].
+    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched;
+    /// [`ClientError::MetadataTooLong`].
     async fn fetch_resource_metadata(
         &self,
         start: &StartUrl,
@@ -110,8 +114,8 @@ impl Authorizer {
         Ok(found)
     }
 
-    /// Selects one of the authorization servers that the resource lists. The client of the settings stays at the server at
-    /// which it was used first.
+    /// Selects one of the authorization servers that the resource lists. The client of the settings
+    /// stays at the server at which it was used first.
     ///
     /// # Errors
     /// As [`selection::select_server`], and [`ClientError::ClientOfOtherServer`].
@@ -148,11 +152,12 @@ impl Authorizer {
         }
     }
 
-    /// Fetches the metadata of an authorization server. With the revision 2025-03-26, a server at the resource's origin needs
-    /// none and has the default endpoints.
+    /// Fetches the metadata of an authorization server. With the revision 2025-03-26, a server at
+    /// the resource's origin needs none and has the default endpoints.
     ///
     /// # Errors
-    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched; [`ClientError::MetadataTooLong`].
+    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched;
+    /// [`ClientError::MetadataTooLong`].
     pub(super) async fn fetch_server_metadata(
         &self,
         start: &StartUrl,
@@ -180,7 +185,8 @@ impl Authorizer {
     /// Selects the scopes, the binding and the provider's profile. Fetches nothing.
     ///
     /// # Errors
-    /// [`ClientError::UnsupportedServer`] when the server has no token endpoint, and those of [`new_binding`].
+    /// [`ClientError::UnsupportedServer`] when the server has no token endpoint, and those of
+    /// [`new_binding`].
     fn grant_context(
         &self,
         start: &StartUrl,
@@ -188,8 +194,9 @@ impl Authorizer {
         found: DiscoveredResource,
         metadata: AuthorizationServerMetadata,
     ) -> Result<GrantContext, ClientError> {
-        // A token for a broader resource is valid for other services of its host, too. Whoever controls one path of a host can
-        // publish such metadata, to get a token that others accept. So a person must agree, unless the settings name it.
+        // A token for a broader resource is valid for other services of its host, too. Whoever
+        // controls one path of a host can publish such metadata, to get a token that others accept.
+        // So a person must agree, unless the settings name it.
         let is_broader = found.resource_match == ResourceMatch::PathPrefix
             && found.from != MetadataSource::Configured;
         let ProtectedResourceMetadata {
@@ -221,11 +228,11 @@ impl Authorizer {
         })
     }
 
-    /// The scopes to request: those of the settings or [`selection::scopes_to_request`], and the additional ones of a
-    /// step-up.
+    /// The scopes to request: those of the settings or [`selection::scopes_to_request`], and the
+    /// additional ones of a step-up.
     ///
-    /// If the settings limit the scopes, they are exactly those of the settings: neither the challenge nor a step-up adds one,
-    /// and `offline_access` is not added either.
+    /// If the settings limit the scopes, they are exactly those of the settings: neither the
+    /// challenge nor a step-up adds one, and `offline_access` is not added either.
     fn scopes(
         &self,
         challenge: &ResourceChallenge,
@@ -289,12 +296,12 @@ fn origin_as_server(start: &StartUrl) -> Option<DiscoveredResource> {
     })
 }
 
-/// Creates a key to bind the token to, if the resource requires that, or accepts it and the authorization server supports
-/// it.
+/// Creates a key to bind the token to, if the resource requires that, or accepts it and the
+/// authorization server supports it.
 ///
 /// # Errors
-/// [`ClientError::DpopNotSupported`] when the token must be bound and the authorization server does not support it, and when
-/// the key cannot be generated.
+/// [`ClientError::DpopNotSupported`] when the token must be bound and the authorization server does
+/// not support it, and when the key cannot be generated.
 fn new_binding(
     must_bind: bool,
     accepts_dpop: bool,
@@ -330,8 +337,8 @@ mod tests {
         }
     }
 
-    /// I8: a token is bound if the resource requires it, or if resource and server can. It is never unbound if it must be
-    /// bound.
+    /// I8: a token is bound if the resource requires it, or if resource and server can. It is never
+    /// unbound if it must be bound.
     #[test]
     fn tokens_are_bound_if_required_or_possible() {
         for (accepts_dpop, server_binds) in
@@ -357,7 +364,8 @@ mod tests {
         }
     }
 
-    /// G3: the default of 2025-03-26 names the origin without path and query, for the resource itself.
+    /// G3: the default of 2025-03-26 names the origin without path and query, for the resource
+    /// itself.
     #[test]
     fn the_origin_is_the_server_by_default() {
         for (url, issuer) in [

@@ -13,14 +13,17 @@ use crate::{
 pub enum Revocation {
     /// The access token and, if there is one, the refresh token.
     Complete,
-    /// Only the refresh token. The server cannot revoke the access token, which stays valid until it expires.
+    /// Only the refresh token. The server cannot revoke the access token, which stays valid until
+    /// it expires.
     RefreshTokenOnly,
-    /// Not the refresh token, or the access token if there is no refresh token: the server does not support that.
+    /// Not the refresh token, or the access token if there is no refresh token: the server does not
+    /// support that.
     NotSupported,
 }
 
 impl Authorizer {
-    /// Revokes a token at its authorization server, the refresh token first (RFC 7009). Returns what was revoked.
+    /// Revokes a token at its authorization server, the refresh token first (RFC 7009). Returns
+    /// what was revoked.
     ///
     /// # Errors
     /// When the server cannot be reached, or rejects the request.
@@ -68,8 +71,8 @@ impl Authorizer {
     }
 }
 
-/// Revokes one token. Returns false if the server cannot revoke tokens of this type, such as self-contained access tokens
-/// (RFC 7009 section 2.2.1).
+/// Revokes one token. Returns false if the server cannot revoke tokens of this type, such as
+/// self-contained access tokens (RFC 7009 section 2.2.1).
 async fn is_revoked(
     endpoint: &TokenEndpoint<'_>,
     client: Option<&ClientCredentials>,

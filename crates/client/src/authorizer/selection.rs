@@ -6,15 +6,16 @@ use portcullis_metadata::{Issuer, Scopes};
 
 use crate::{ClientError, offline_access::OFFLINE_ACCESS};
 
-/// Selects one of the resource's authorization servers: `wanted`, else one that the caller has credentials for, else
-/// the first.
+/// Selects one of the resource's authorization servers: `wanted`, else one that the caller has
+/// credentials for, else the first.
 ///
-/// `bound` are the servers of the caller's credentials. If there are any, no other server is used. `first_known` returns the
-/// first server at which a client is registered; it is called at most once.
+/// `bound` are the servers of the caller's credentials. If there are any, no other server is used.
+/// `first_known` returns the first server at which a client is registered; it is called at most
+/// once.
 ///
 /// # Errors
-/// [`ClientError::AuthorizationServerNotListed`] when the resource does not list the wanted server, or no server of the
-/// credentials; [`ClientError::NoAuthorizationServer`] when it lists none.
+/// [`ClientError::AuthorizationServerNotListed`] when the resource does not list the wanted server,
+/// or no server of the credentials; [`ClientError::NoAuthorizationServer`] when it lists none.
 pub(crate) fn select_server<'a>(
     listed: &'a [Issuer],
     wanted: Option<&Issuer>,
@@ -41,9 +42,9 @@ pub(crate) fn select_server<'a>(
         .ok_or(ClientError::NoAuthorizationServer)
 }
 
-/// Selects the scopes to request: the challenge's, else all that the resource supports, else none. `offline_access` is
-/// added if the authorization server supports it and the list is not empty; alone, it would replace the server's
-/// default scopes.
+/// Selects the scopes to request: the challenge's, else all that the resource supports, else none.
+/// `offline_access` is added if the authorization server supports it and the list is not empty;
+/// alone, it would replace the server's default scopes.
 pub(crate) fn scopes_to_request(
     challenged: Option<&Scopes>,
     resource: &[String],
@@ -57,7 +58,8 @@ pub(crate) fn scopes_to_request(
     with_offline_access(named, server)
 }
 
-/// Adds `offline_access` to named scopes when the authorization server supports it, so that there is a refresh token.
+/// Adds `offline_access` to named scopes when the authorization server supports it, so that there
+/// is a refresh token.
 pub(crate) fn with_offline_access(named: Scopes, server: &[String]) -> Scopes {
     let offline = Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default();
     if !named.is_empty() && server.iter().any(|name| name == OFFLINE_ACCESS) {
@@ -67,9 +69,10 @@ pub(crate) fn with_offline_access(named: Scopes, server: &[String]) -> Scopes {
     }
 }
 
-/// Selects the scopes of a registration, to which a server may limit the client: those requested now, and those of the
-/// resource that the server knows, for later step-ups. Servers reject registrations with unknown scopes. If none are requested
-/// now, there are none, so that the server's default is not limited.
+/// Selects the scopes of a registration, to which a server may limit the client: those requested
+/// now, and those of the resource that the server knows, for later step-ups. Servers reject
+/// registrations with unknown scopes. If none are requested now, there are none, so that the
+/// server's default is not limited.
 pub(crate) fn scopes_to_register(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
     if asked.is_empty() {
         return Scopes::empty();
@@ -115,7 +118,8 @@ mod tests {
         .map_err(|error| error.code())
     }
 
-    /// G5: the caller's choice, then credentials, then the first; never a fallback from the caller's credentials.
+    /// G5: the caller's choice, then credentials, then the first; never a fallback from the
+    /// caller's credentials.
     #[test]
     fn one_server_of_several_is_chosen() {
         assert_eq!(chosen(None, &[], &[]), Ok("https://a.example".into()));
@@ -138,7 +142,8 @@ mod tests {
         );
     }
 
-    /// I1: scopes come from the challenge, then from the resource's metadata, otherwise there are none.
+    /// I1: scopes come from the challenge, then from the resource's metadata, otherwise there are
+    /// none.
     #[test]
     fn scopes_come_from_the_challenge_first() {
         let asked = |challenged: Option<&str>, resource: &[&str], server: &[&str]| {
@@ -156,7 +161,8 @@ mod tests {
         assert_eq!(asked(None, &[], &["offline_access"]), "");
     }
 
-    /// I1: scopes that a person chose keep `offline_access`, without which there may be no refresh token.
+    /// I1: scopes that a person chose keep `offline_access`, without which there may be no refresh
+    /// token.
     #[test]
     fn chosen_scopes_keep_offline_access() {
         let with = |scopes: &str, server: &str| {
@@ -167,7 +173,8 @@ mod tests {
         assert_eq!(with("", "offline_access"), "");
     }
 
-    /// H2: a registration includes the scopes of later step-ups, but none that the server does not know.
+    /// H2: a registration includes the scopes of later step-ups, but none that the server does not
+    /// know.
     #[test]
     fn a_registration_includes_later_scopes() {
         let named = |asked: &str, resource: &[&str], server: &[&str]| {

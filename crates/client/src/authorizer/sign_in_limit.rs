@@ -31,7 +31,8 @@ impl SignInLimit {
         Ok(())
     }
 
-    /// Forgets all sign-ins: one of them led to an accepted request, or the caller wants another one.
+    /// Forgets all sign-ins: one of them led to an accepted request, or the caller wants another
+    /// one.
     pub(crate) fn reset(&self) {
         self.0.lock().clear();
     }
@@ -43,7 +44,8 @@ mod tests {
 
     use super::*;
 
-    /// I7: after three sign-ins, there is no further one for 10 min after the first, or until a reset.
+    /// I7: after three sign-ins, there is no further one for 10 min after the first, or until a
+    /// reset.
     #[tokio::test(start_paused = true)]
     async fn sign_ins_are_limited() {
         let limit = SignInLimit::default();

@@ -48,7 +48,8 @@ async fn run(
         .await
 }
 
-/// Returns a network with the responses of `other`, and default responses where that returns `None`.
+/// Returns a network with the responses of `other`, and default responses where that returns
+/// `None`.
 fn network_with(
     other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> Arc<FetchFn> {
@@ -72,7 +73,8 @@ fn query(url: &Url) -> HashMap<String, String> {
     url.query_pairs().into_owned().collect()
 }
 
-/// I1: from a challenge to a token: both requests have the metadata's resource, and the verifier matches the challenge.
+/// I1: from a challenge to a token: both requests have the metadata's resource, and the verifier
+/// matches the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
     let network = FetchFn::new(well_behaved);
@@ -113,8 +115,8 @@ async fn a_challenge_leads_to_a_token() {
     );
 }
 
-/// I1: a challenge from the caller is used: no request is sent to the resource, and the challenge's scopes are
-/// requested.
+/// I1: a challenge from the caller is used: no request is sent to the resource, and the challenge's
+/// scopes are requested.
 #[tokio::test]
 async fn a_challenge_of_the_caller_is_used() {
     let network = FetchFn::new(well_behaved);
@@ -148,7 +150,8 @@ async fn metadata_of_another_resource_ends_the_flow() {
     assert!(network.to(METADATA_URL).is_empty());
 }
 
-/// G7, G8: without S256 or the code flow, there is neither a registration nor an authorization request.
+/// G7, G8: without S256 or the code flow, there is neither a registration nor an authorization
+/// request.
 #[tokio::test]
 async fn an_unsupported_server_is_not_used() {
     let no_pkce = network_with_metadata(|document| {
@@ -235,7 +238,8 @@ async fn an_invalid_token_response_is_rejected() {
     }
 }
 
-/// G6: URLs at the start URL's origin are fetched with the user's policy, all others with the peer policy.
+/// G6: URLs at the start URL's origin are fetched with the user's policy, all others with the peer
+/// policy.
 #[tokio::test]
 async fn urls_of_other_origins_have_the_peer_policy() {
     let network = FetchFn::new(well_behaved);
@@ -253,7 +257,8 @@ async fn urls_of_other_origins_have_the_peer_policy() {
     }
 }
 
-/// G6: a resource on this machine can name plain http URLs on this machine; private addresses need the setting.
+/// G6: a resource on this machine can name plain http URLs on this machine; private addresses need
+/// the setting.
 #[tokio::test]
 async fn a_resource_on_this_machine_can_name_others_there() {
     for (start, private_addresses, loopback_http) in [
@@ -398,7 +403,8 @@ async fn a_resource_without_a_challenge() {
     );
 }
 
-/// G1: after a 401 with a malformed challenge, or with another scheme, the well-known URLs are used.
+/// G1: after a 401 with a malformed challenge, or with another scheme, the well-known URLs are
+/// used.
 #[tokio::test]
 async fn a_malformed_challenge_is_ignored() {
     for value in ["Bearer realm=\"", "Basic realm=\"a\""] {
@@ -430,7 +436,8 @@ async fn the_settings_can_set_the_scopes() {
     assert_eq!(query(&user.last_visit())["scope"], "mine only");
 }
 
-/// If the scopes of the settings are a limit, neither a challenge nor an earlier sign-in adds to them.
+/// If the scopes of the settings are a limit, neither a challenge nor an earlier sign-in adds to
+/// them.
 #[tokio::test]
 async fn the_settings_can_limit_the_scopes() {
     for (scopes_are_limit, expected) in [(true, "mine only"), (false, "mine only more")] {
@@ -453,7 +460,8 @@ async fn the_settings_can_limit_the_scopes() {
     }
 }
 
-/// With the setting, a resource without metadata is its own authorization server, which can have no metadata either.
+/// With the setting, a resource without metadata is its own authorization server, which can have no
+/// metadata either.
 #[tokio::test]
 async fn revision_2025_03_26_is_an_option() {
     const OWN: &str = "https://mcp.example.com";
@@ -502,7 +510,8 @@ async fn revision_2025_03_26_is_an_option() {
     }
 }
 
-/// An authorization server without metadata is accepted only with the setting, and only at the resource's origin.
+/// An authorization server without metadata is accepted only with the setting, and only at the
+/// resource's origin.
 #[tokio::test]
 async fn only_the_resources_own_server_needs_no_metadata() {
     const OWN: &str = "https://mcp.example.com";

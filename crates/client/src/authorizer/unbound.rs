@@ -4,8 +4,9 @@ use super::{Authorizer, GrantContext, Mode};
 use crate::{ClientError, ResourceToken, StartUrl, UnboundSignIn};
 
 impl Authorizer {
-    /// Requires consent to a sign-in without `resource`, before it starts, and rejects scopes of other APIs. Otherwise
-    /// a server could name a provider that ignores or rejects `resource`, with the scopes of that provider's own APIs.
+    /// Requires consent to a sign-in without `resource`, before it starts, and rejects scopes of
+    /// other APIs. Otherwise a server could name a provider that ignores or rejects `resource`,
+    /// with the scopes of that provider's own APIs.
     pub(super) async fn accept_unbound(
         &self,
         start: &StartUrl,

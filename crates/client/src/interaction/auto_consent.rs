@@ -9,19 +9,23 @@ use url::Url;
 use super::{Interaction, InteractionError};
 use crate::{AuthorizationRequest, NewRegistration, RedirectParameters};
 
-/// Completes the flow without a user: it fetches the authorization URL and reads the redirect's `Location`. It works
-/// with authorization servers that consent automatically, such as the development server in its automatic mode.
+/// Completes the flow without a user: it fetches the authorization URL and reads the redirect's
+/// `Location`. It works with authorization servers that consent automatically, such as the
+/// development server in its automatic mode.
 ///
-/// It accepts a new registration for a step-up, and neither a broader resource nor an unbound token.
+/// It accepts a new registration for a step-up, and neither a broader resource nor an unbound
+/// token.
 ///
-/// Its redirect URI is `http://127.0.0.1/callback`. No request is ever sent there, and nothing listens.
+/// Its redirect URI is `http://127.0.0.1/callback`. No request is ever sent there, and nothing
+/// listens.
 pub struct AutoConsent {
     fetch: Arc<dyn Fetch>,
     redirect_uri: Url,
 }
 
 impl AutoConsent {
-    /// Creates it with a fetcher. Each request has the policy of its sign-in ([`AuthorizationRequest::url_policy`]).
+    /// Creates it with a fetcher. Each request has the policy of its sign-in
+    /// ([`AuthorizationRequest::url_policy`]).
     pub fn new(fetch: Arc<dyn Fetch>) -> Self {
         #[expect(clippy::expect_used, reason = "the text is a constant")]
         let redirect_uri = Url::parse("http://127.0.0.1/callback").expect("a URL");

@@ -20,16 +20,18 @@ use super::{
 };
 use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl, random};
 
-/// Opens the user's browser and receives the redirect at a loopback port (RFC 8252 section 7.3), or as pasted text.
+/// Opens the user's browser and receives the redirect at a loopback port (RFC 8252 section 7.3), or
+/// as pasted text.
 ///
-/// The port is bound before the browser opens, for as long as this value lives. One response with the request's `state`
-/// is accepted; every other request gets an error page, including a second response. The response must arrive within 5
-/// min.
+/// The port is bound before the browser opens, for as long as this value lives. One response with
+/// the request's `state` is accepted; every other request gets an error page, including a second
+/// response. The response must arrive within 5 min.
 ///
-/// Other users of the machine can read the command line of a browser. With the authorization URL they could sign in with
-/// their own account and bring the response here. The browser therefore gets a random one-time address on the port, which
-/// redirects to the authorization URL. If it is requested twice, the sign-in ends ([`InteractionError::OpenedTwice`]). On
-/// Linux, connections of other users are rejected. A response needs no cookie: users can also open the authorization URL
+/// Other users of the machine can read the command line of a browser. With the authorization URL
+/// they could sign in with their own account and bring the response here. The browser therefore
+/// gets a random one-time address on the port, which redirects to the authorization URL. If it is
+/// requested twice, the sign-in ends ([`InteractionError::OpenedTwice`]). On Linux, connections of
+/// other users are rejected. A response needs no cookie: users can also open the authorization URL
 /// itself, in any browser.
 pub struct LoopbackRedirect {
     redirect_uri: Url,
@@ -57,8 +59,9 @@ impl LoopbackRedirect {
     /// The redirect URI for a client metadata document: it matches any port (RFC 8252 section 7.3).
     pub const ANY_PORT: &str = "http://127.0.0.1/callback";
 
-    /// Binds a free port on `127.0.0.1`. `open` receives the one-time address of a sign-in, which redirects to the
-    /// authorization URL, and opens it in the user's browser or shows it; it must not pass the URL through a shell.
+    /// Binds a free port on `127.0.0.1`. `open` receives the one-time address of a sign-in, which
+    /// redirects to the authorization URL, and opens it in the user's browser or shows it; it must
+    /// not pass the URL through a shell.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
@@ -79,7 +82,8 @@ impl LoopbackRedirect {
         Self::bind_at(RedirectAddress::default().with_port(port), open).await
     }
 
-    /// Binds the port of this address on every address of its host, for a client that is registered with it.
+    /// Binds the port of this address on every address of its host, for a client that is registered
+    /// with it.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when it cannot be bound.
@@ -108,8 +112,8 @@ impl LoopbackRedirect {
         })
     }
 
-    /// Binds the port on `127.0.0.1` that is derived from the resource, so that a registration can be reused at the
-    /// next start. If that port is taken, it binds a free one.
+    /// Binds the port on `127.0.0.1` that is derived from the resource, so that a registration can
+    /// be reused at the next start. If that port is taken, it binds a free one.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
@@ -148,16 +152,16 @@ impl LoopbackRedirect {
         RedirectAddress::default().with_port(port).uri()
     }
 
-    /// The port that is derived from a resource ([`bind_for`](Self::bind_for)): one between 20000 and 31999, below the
-    /// ephemeral port ranges of operating systems.
+    /// The port that is derived from a resource ([`bind_for`](Self::bind_for)): one between 20000
+    /// and 31999, below the ephemeral port ranges of operating systems.
     pub fn port_for(start: &StartUrl) -> u16 {
         let digest = Sha256::digest(start.url().as_str());
         20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000
     }
 
-    /// Also accepts the final URL of the browser as text from `read`, for a browser on another machine, which cannot
-    /// reach this port. `read` is called when the wait begins, and again with the reason if its text is invalid. If it
-    /// returns None, it is not called again.
+    /// Also accepts the final URL of the browser as text from `read`, for a browser on another
+    /// machine, which cannot reach this port. `read` is called when the wait begins, and again with
+    /// the reason if its text is invalid. If it returns None, it is not called again.
     #[must_use]
     pub fn with_pasted_input(
         mut self,
@@ -170,16 +174,17 @@ impl LoopbackRedirect {
         self
     }
 
-    /// Calls `delayed` once for each sign-in that has no response after [`DELAY`](Self::DELAY), for advice in case the
-    /// server shows an error. The wait continues.
+    /// Calls `delayed` once for each sign-in that has no response after [`DELAY`](Self::DELAY), for
+    /// advice in case the server shows an error. The wait continues.
     #[must_use]
     pub fn with_delay_notice(mut self, delayed: impl Fn() + Send + Sync + 'static) -> Self {
         self.delayed = Some(Box::new(delayed));
         self
     }
 
-    /// Sets how users sign out, for the page that a browser gets at the address of a sign-in that has ended. It is the start of a
-    /// sentence, such as "run `example logout`". By default "sign out of this server".
+    /// Sets how users sign out, for the page that a browser gets at the address of a sign-in that
+    /// has ended. It is the start of a sentence, such as "run `example logout`". By default "sign
+    /// out of this server".
     #[must_use]
     pub fn with_sign_out_hint(self, hint: impl Into<String>) -> Self {
         // Without a value before, it is set.
@@ -249,8 +254,8 @@ impl LoopbackRedirect {
     /// Returns the parameters of a pasted URL.
     ///
     /// # Errors
-    /// When the user must be asked again: the text is not the redirect, or belongs to another sign-in. Other invalid
-    /// parameters are returned, because asking again does not help.
+    /// When the user must be asked again: the text is not the redirect, or belongs to another
+    /// sign-in. Other invalid parameters are returned, because asking again does not help.
     fn accept_pasted(
         &self,
         request: &AuthorizationRequest,
@@ -268,8 +273,8 @@ impl LoopbackRedirect {
 const OPENED_TWICE: &str = "This address works once, and was opened before, possibly by another user of this machine. The \
     sign-in was stopped; start it again.";
 
-/// Shows the browser the result of its redirect, and returns the parameters. `None` if they belong to another sign-in, so
-/// that the wait continues.
+/// Shows the browser the result of its redirect, and returns the parameters. `None` if they belong
+/// to another sign-in, so that the wait continues.
 async fn accept_redirect(
     request: &AuthorizationRequest,
     browser: TcpStream,

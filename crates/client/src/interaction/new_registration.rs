@@ -6,8 +6,9 @@ use portcullis_metadata::{Issuer, Scopes};
 
 use crate::{Shortened, StartUrl};
 
-/// A new registration that a step-up needs: the present one lacks scopes, and the authorization server does not update it
-/// (RFC 7592). The new client is another owner of sessions, so the session with the server starts again.
+/// A new registration that a step-up needs: the present one lacks scopes, and the authorization
+/// server does not update it (RFC 7592). The new client is another owner of sessions, so the
+/// session with the server starts again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewRegistration {

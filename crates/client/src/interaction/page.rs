@@ -1,4 +1,5 @@
-//! The responses for the browser: the HTML pages after the redirect, and the redirect to the authorization server.
+//! The responses for the browser: the HTML pages after the redirect, and the redirect to the
+//! authorization server.
 
 use url::Url;
 
@@ -20,8 +21,8 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
 
 /// The page for a validated response. An error of the server is shown only if its `iss` was valid.
 ///
-/// After a code, the page says that access was granted, and not that the sign-in is complete: the code has not been
-/// exchanged yet.
+/// After a code, the page says that access was granted, and not that the sign-in is complete: the
+/// code has not been exchanged yet.
 pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
     match validated {
         Ok(()) => page_with_hint(

@@ -2,12 +2,12 @@
 
 use tokio::net::TcpStream;
 
-/// Whether the connection certainly belongs to another user than this process's, who is not root. On Linux, the kernel's
-/// tables of sockets decide; elsewhere, the user is unknown.
+/// Whether the connection certainly belongs to another user than this process's, who is not root.
+/// On Linux, the kernel's tables of sockets decide; elsewhere, the user is unknown.
 ///
-/// A connection from another network namespace, such as that of a forwarded port, is not in the tables, and its user is
-/// unknown. A socket that its process has closed has no user any more; it is treated as another user's, so that nobody can
-/// hide by closing it.
+/// A connection from another network namespace, such as that of a forwarded port, is not in the
+/// tables, and its user is unknown. A socket that its process has closed has no user any more; it
+/// is treated as another user's, so that nobody can hide by closing it.
 pub(super) fn is_of_other_user(stream: &TcpStream) -> bool {
     #[cfg(target_os = "linux")]
     if let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) {
@@ -25,7 +25,8 @@ mod linux {
         net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     };
 
-    /// The tables of this network namespace. A socket with a mapped IPv4 address is in the second one.
+    /// The tables of this network namespace. A socket with a mapped IPv4 address is in the second
+    /// one.
     const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
     /// The maximum size that is read of each table: about 50,000 sockets.
     const MAX_TABLE: u64 = 8 * 1024 * 1024;
@@ -60,13 +61,15 @@ mod linux {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let is_socket = address(fields.next()?)? == canonical(from)
             && address(fields.next()?)? == canonical(to);
-        // After the addresses: the state, the queues, the timer, the retransmissions, the user, the timeout, the inode.
+        // After the addresses: the state, the queues, the timer, the retransmissions, the user, the
+        // timeout, the inode.
         is_socket
             .then(|| Some((fields.nth(4)?, fields.nth(1)?)))
             .flatten()
     }
 
-    /// Parses an address such as `0100007F:1F90`: words in the byte order of the machine, and the port.
+    /// Parses an address such as `0100007F:1F90`: words in the byte order of the machine, and the
+    /// port.
     fn address(text: &str) -> Option<SocketAddr> {
         let (words, port) = text.split_once(':')?;
         let word = |at: usize| {
@@ -110,8 +113,8 @@ mod linux {
             )
         }
 
-        /// I3: only a connection whose user is known, and is neither this one nor root, is another user's. A closed socket
-        /// has no user.
+        /// I3: only a connection whose user is known, and is neither this one nor root, is another
+        /// user's. A closed socket has no user.
         #[test]
         #[cfg(target_endian = "little")]
         fn the_user_is_in_the_table() {

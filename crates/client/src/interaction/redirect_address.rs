@@ -10,7 +10,8 @@ use url::Url;
 
 use super::InteractionError;
 
-/// The host, port and path of a loopback redirect URI. `http://127.0.0.1/callback` on any free port by default.
+/// The host, port and path of a loopback redirect URI. `http://127.0.0.1/callback` on any free port
+/// by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectAddress {
     host: Host,
@@ -76,7 +77,8 @@ impl RedirectAddress {
     /// Returns this address with another path, exactly as it was registered.
     ///
     /// # Errors
-    /// [`RedirectAddressError::Path`] when the path is longer than 256 bytes, or a URL parser changes it.
+    /// [`RedirectAddressError::Path`] when the path is longer than 256 bytes, or a URL parser
+    /// changes it.
     pub fn with_path(self, path: &str) -> Result<Self, RedirectAddressError> {
         let is_plain = path.starts_with('/') && path.len() <= MAX_PATH;
         let unchanged =
@@ -141,8 +143,9 @@ impl RedirectAddress {
         &self.path
     }
 
-    /// Binds every address of the host. Without IPv6, `localhost` is `127.0.0.1` only. If another program uses the port
-    /// on one of the addresses, this fails, because that program could receive the code.
+    /// Binds every address of the host. Without IPv6, `localhost` is `127.0.0.1` only. If another
+    /// program uses the port on one of the addresses, this fails, because that program could
+    /// receive the code.
     pub(super) async fn bind(self) -> Result<(Self, Vec<TcpListener>), InteractionError> {
         let mut attempts = if self.port == 0 { ATTEMPTS } else { 1 };
         loop {

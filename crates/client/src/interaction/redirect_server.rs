@@ -53,8 +53,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay before connections are accepted again after an error.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The maximum number of connections that are read at once; browsers open some that they never use. A further one replaces
-/// the oldest, so that silent connections of others do not keep the browser out.
+/// The maximum number of connections that are read at once; browsers open some that they never use.
+/// A further one replaces the oldest, so that silent connections of others do not keep the browser
+/// out.
 const MAX_UNREAD: usize = 32;
 /// The maximum number of requests that are answered at once. Further ones are dropped.
 const MAX_ANSWERS: usize = 32;
@@ -104,7 +105,8 @@ async fn read_request(mut browser: TcpStream) -> Option<ReceivedRequest> {
     Some(ReceivedRequest { browser, head })
 }
 
-/// Sends a request to the current sign-in. If there is none, or the request is another one, the browser gets an error page.
+/// Sends a request to the current sign-in. If there is none, or the request is another one, the
+/// browser gets an error page.
 async fn answer(received: ReceivedRequest, redirect_path: Arc<str>, state: Arc<SignInState>) {
     let ReceivedRequest { browser, head } = received;
     let content = match content(&head, &redirect_path) {
@@ -187,7 +189,8 @@ async fn deliver(request: BrowserRequest, state: &SignInState) {
     }
 }
 
-/// Reads the head of a request. `None` if the connection ends before it is complete, or it is too large.
+/// Reads the head of a request. `None` if the connection ends before it is complete, or it is too
+/// large.
 async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut stream = stream.take(MAX_HEAD);
     let mut head = Vec::with_capacity(1024);

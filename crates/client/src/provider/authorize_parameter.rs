@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A further parameter of authorization requests, such as `audience` or `login_hint`.
 ///
-/// The parameters of the protocol and those that this client sets are reserved, because `redirect_uri`, `state` and
-/// others decide who receives the code. Debug prints only the name.
+/// The parameters of the protocol and those that this client sets are reserved, because
+/// `redirect_uri`, `state` and others decide who receives the code. Debug prints only the name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuthorizeParameter {
     name: Box<str>,
@@ -16,7 +16,8 @@ pub struct AuthorizeParameter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorizeParameterError {
-    /// It does not have the form `KEY=VALUE`, with a key of 1 to 64 letters, digits, `-`, `_` and `.`.
+    /// It does not have the form `KEY=VALUE`, with a key of 1 to 64 letters, digits, `-`, `_` and
+    /// `.`.
     #[error("not of the form KEY=VALUE, such as audience=https://api.example.com")]
     Malformed,
     /// The value is longer than 2048 bytes or has control characters.
@@ -33,8 +34,8 @@ pub enum AuthorizeParameterError {
     },
 }
 
-/// Parameters of RFC 6749, RFC 7636, RFC 8707, RFC 9101, RFC 9126, RFC 9449, of response modes and of OpenID Connect
-/// that decide who receives the code, or that this client sets.
+/// Parameters of RFC 6749, RFC 7636, RFC 8707, RFC 9101, RFC 9126, RFC 9449, of response modes and
+/// of OpenID Connect that decide who receives the code, or that this client sets.
 const RESERVED: &[&str] = &[
     "response_type",
     "response_mode",
@@ -66,8 +67,8 @@ impl AuthorizeParameter {
     /// Parses `KEY=VALUE`. The value can be empty and can contain equals signs.
     ///
     /// # Errors
-    /// Fails if the text has another form, or the parameter is reserved. Reserved names are compared
-    /// case-insensitively.
+    /// Fails if the text has another form, or the parameter is reserved. Reserved names are
+    /// compared case-insensitively.
     pub fn parse(text: &str) -> Result<Self, AuthorizeParameterError> {
         let (name, value) = text
             .split_once('=')

@@ -7,8 +7,9 @@ use url::Url;
 
 /// A provider that differs from MCP's authorization profile, and what requests to it need.
 ///
-/// An issuer matches only by its exact host, or by a tenant host below the provider's domain. The caller must have
-/// compared it with the metadata's `issuer`, so that a server cannot pretend to be a provider.
+/// An issuer matches only by its exact host, or by a tenant host below the provider's domain. The
+/// caller must have compared it with the metadata's `issuer`, so that a server cannot pretend to be
+/// a provider.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownIssuer {
@@ -19,8 +20,8 @@ pub struct KnownIssuer {
     pub omits_resource: bool,
     /// Whether the provider supports PKCE with S256 although its metadata does not list it.
     pub assumes_pkce: bool,
-    /// Whether `prompt=consent` is sent with the scope `offline_access`. Providers that do not need it would ask for
-    /// consent that only an administrator can give.
+    /// Whether `prompt=consent` is sent with the scope `offline_access`. Providers that do not need
+    /// it would ask for consent that only an administrator can give.
     pub(crate) prompts_consent: bool,
     /// Whether the resource is also sent as `audience`.
     pub(crate) sends_audience: bool,

@@ -12,8 +12,8 @@ use self::known_apis::{
 };
 use crate::StartUrl;
 
-/// Recognizes the scopes and audiences of APIs other than the resource's. It cannot recognize every API: it adds to the
-/// user's consent and does not replace it.
+/// Recognizes the scopes and audiences of APIs other than the resource's. It cannot recognize every
+/// API: it adds to the user's consent and does not replace it.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherApi<'a> {
     /// The URL of the resource, whose own API is no other one.
@@ -54,7 +54,8 @@ impl OtherApi<'_> {
         }
     }
 
-    /// Returns the other API that the `aud` of an access token names. A token that is not a JWT names none.
+    /// Returns the other API that the `aud` of an access token names. A token that is not a JWT
+    /// names none.
     pub(crate) fn of_token(self, token: &AccessToken) -> Option<&'static str> {
         let payload = URL_SAFE_NO_PAD
             .decode(token.secret().split('.').nth(1)?)
@@ -156,7 +157,8 @@ mod tests {
         );
     }
 
-    /// I1: at other providers, only known APIs are recognized; an API's own server can request its scopes.
+    /// I1: at other providers, only known APIs are recognized; an API's own server can request its
+    /// scopes.
     #[test]
     fn google_scopes_are_recognized() {
         let drive = "https://www.googleapis.com/auth/drive";

@@ -9,25 +9,29 @@ use crate::{
     ClientError, StartUrl, offline_access::OFFLINE_ACCESS, server::device_authorization_endpoint,
 };
 
-/// How the requests to one authorization server differ from MCP's profile, by the settings and by its known issuer.
+/// How the requests to one authorization server differ from MCP's profile, by the settings and by
+/// its known issuer.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestProfile {
     /// The provider, if its issuer is known.
     pub(crate) known: Option<&'static KnownIssuer>,
     /// Whether requests have no `resource`.
     pub(crate) omits_resource: bool,
-    /// The provider of the endpoints, which can differ from the issuer's. It is used only to reject scopes and tokens.
+    /// The provider of the endpoints, which can differ from the issuer's. It is used only to reject
+    /// scopes and tokens.
     endpoints_of: Option<&'static KnownIssuer>,
     /// Whether PKCE is used although the metadata does not list it.
     pub(crate) assumes_pkce: bool,
     /// Whether `prompt=consent` is sent with `offline_access`.
     pub(crate) prompts_consent: bool,
-    /// Additional parameters of the authorization request and the device authorization request, without duplicates.
+    /// Additional parameters of the authorization request and the device authorization request,
+    /// without duplicates.
     pub(crate) parameters: Vec<(String, String)>,
 }
 
 impl RequestProfile {
-    /// Creates the profile. The caller must have compared the metadata's `issuer` with the requested one.
+    /// Creates the profile. The caller must have compared the metadata's `issuer` with the
+    /// requested one.
     pub(crate) fn new(
         settings: &ProviderSettings,
         metadata: &AuthorizationServerMetadata,
@@ -69,8 +73,8 @@ impl RequestProfile {
         }
     }
 
-    /// Returns whether the token is not bound to the resource: the request has no `resource`, or goes to a provider that
-    /// ignores it.
+    /// Returns whether the token is not bound to the resource: the request has no `resource`, or
+    /// goes to a provider that ignores it.
     pub(crate) fn is_unbound(&self) -> bool {
         self.omits_resource
             || self
@@ -99,7 +103,8 @@ impl RequestProfile {
         })
     }
 
-    /// Rejects a token that is for another API, by its scopes or its audience, if it is not bound to the resource.
+    /// Rejects a token that is for another API, by its scopes or its audience, if it is not bound
+    /// to the resource.
     ///
     /// # Errors
     /// [`ClientError::OtherApi`].
@@ -125,7 +130,8 @@ impl RequestProfile {
         }
     }
 
-    /// What other APIs are. `None` if the token is bound to the resource, so that no other API accepts it.
+    /// What other APIs are. `None` if the token is bound to the resource, so that no other API
+    /// accepts it.
     fn other_api<'a>(&self, start: &'a StartUrl) -> Option<OtherApi<'a>> {
         let defaults_to_graph = [self.known, self.endpoints_of]
             .into_iter()
@@ -150,10 +156,10 @@ fn without_duplicates<'a>(
     distinct
 }
 
-/// Returns the `scope` of a refresh request without `resource`, which selects the API of the token (Entra ID requires
-/// it). These are the requested scopes without those that were not granted, because a server rejects the others (RFC
-/// 6749 section 6). If no requested name was granted, the provider uses other names, and all requested scopes are
-/// returned.
+/// Returns the `scope` of a refresh request without `resource`, which selects the API of the token
+/// (Entra ID requires it). These are the requested scopes without those that were not granted,
+/// because a server rejects the others (RFC 6749 section 6). If no requested name was granted, the
+/// provider uses other names, and all requested scopes are returned.
 pub(crate) fn refresh_scopes(asked: &Scopes, granted: Option<&Scopes>) -> Scopes {
     let Some(granted) = granted else {
         return asked.clone();
@@ -195,7 +201,8 @@ mod tests {
             .collect()
     }
 
-    /// I1: known issuers get their parameters, the user's parameters take precedence, and no name occurs twice.
+    /// I1: known issuers get their parameters, the user's parameters take precedence, and no name
+    /// occurs twice.
     #[test]
     fn parameters_are_chosen() {
         assert!(parameters("https://auth.example.com", &[]).is_empty());
@@ -238,8 +245,8 @@ mod tests {
         assert!(!profile("https://t.auth0.com/", &[]).omits_resource);
     }
 
-    /// G4: endpoints of a known provider at another issuer do not select its profile, and their tokens count as
-    /// unbound.
+    /// G4: endpoints of a known provider at another issuer do not select its profile, and their
+    /// tokens count as unbound.
     #[test]
     fn borrowed_endpoints_are_recognized() {
         let start = StartUrl::parse("https://mcp.example.com/mcp").unwrap();

@@ -1,6 +1,7 @@
 //! [`TokenAuthMethod`]: the client authentication methods that a user can choose.
 
-/// A client authentication method of the token endpoint (RFC 7591 section 2, `token_endpoint_auth_method`).
+/// A client authentication method of the token endpoint (RFC 7591 section 2,
+/// `token_endpoint_auth_method`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenAuthMethod {
@@ -30,7 +31,8 @@ impl TokenAuthMethod {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Whether the server lists it. Without a list, a server supports `client_secret_basic` (RFC 8414 section 2).
+    /// Whether the server lists it. Without a list, a server supports `client_secret_basic` (RFC
+    /// 8414 section 2).
     pub(crate) fn is_listed(self, listed: Option<&[String]>) -> bool {
         match listed {
             Some(listed) => listed.iter().any(|name| name == self.name()),

@@ -22,7 +22,8 @@ pub struct ClientKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientKeyError {
-    /// The algorithm is not one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA.
+    /// The algorithm is not one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512
+    /// and EdDSA.
     #[error("the signature algorithm is not supported")]
     Algorithm,
     /// The text is not a private key in PEM form, or does not fit the algorithm.
@@ -44,8 +45,9 @@ impl ClientKeyError {
 const LIFETIME_SECS: u64 = 120;
 
 impl ClientKey {
-    /// Reads a key from PEM: PKCS #8, or the traditional form of its type. `algorithm` is the registered name, such as
-    /// `ES256`; `kid` is the key's identifier at the authorization server, if it has one.
+    /// Reads a key from PEM: PKCS #8, or the traditional form of its type. `algorithm` is the
+    /// registered name, such as `ES256`; `kid` is the key's identifier at the authorization server,
+    /// if it has one.
     ///
     /// # Errors
     /// Fails if the algorithm is not supported, or the text is not a private key that fits it.
@@ -59,8 +61,8 @@ impl ClientKey {
         })
     }
 
-    /// Returns a client assertion (RFC 7523 section 3). Its only audience is the issuer identifier, so that no other
-    /// server accepts it.
+    /// Returns a client assertion (RFC 7523 section 3). Its only audience is the issuer identifier,
+    /// so that no other server accepts it.
     pub(crate) fn assertion(
         &self,
         client_id: &str,

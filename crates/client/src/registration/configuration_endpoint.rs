@@ -14,8 +14,8 @@ pub(crate) struct ConfigurationEndpoint {
 }
 
 impl ConfigurationEndpoint {
-    /// Returns the endpoint of a registration. `None` if the server gave none, or one of another origin than its
-    /// registration endpoint's: the requests contain the registration access token.
+    /// Returns the endpoint of a registration. `None` if the server gave none, or one of another
+    /// origin than its registration endpoint's: the requests contain the registration access token.
     pub(crate) fn of(registered: &Registered, server: &Server) -> Option<Self> {
         let url = Url::parse(registered.response.registration_client_uri.as_deref()?).ok()?;
         if url.origin() != server.registration_endpoint.as_ref()?.origin() {

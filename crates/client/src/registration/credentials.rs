@@ -31,8 +31,8 @@ pub struct ClientInformation {
 pub enum ClientAuthentication {
     /// Not at all: a public client.
     None,
-    /// With a secret, by the method that the server lists: `client_secret_post` if it lists that, otherwise
-    /// `client_secret_basic`.
+    /// With a secret, by the method that the server lists: `client_secret_post` if it lists that,
+    /// otherwise `client_secret_basic`.
     Secret(Secret),
     /// `client_secret_basic`: in the `Authorization` header.
     SecretBasic(Secret),
@@ -43,7 +43,8 @@ pub enum ClientAuthentication {
 }
 
 impl ClientAuthentication {
-    /// Selects the method for a server that lists these methods. Only a secret without a method has a choice.
+    /// Selects the method for a server that lists these methods. Only a secret without a method has
+    /// a choice.
     pub(crate) fn resolved(&self, listed: Option<&[String]>) -> Self {
         match self {
             Self::Secret(secret) if TokenAuthMethod::ClientSecretPost.is_listed(listed) => {
@@ -54,8 +55,8 @@ impl ClientAuthentication {
         }
     }
 
-    /// The same credentials with the method that the user chose. A client without a secret stays public, and a key
-    /// stays a key.
+    /// The same credentials with the method that the user chose. A client without a secret stays
+    /// public, and a key stays a key.
     pub(crate) fn by_method(&self, method: TokenAuthMethod) -> Self {
         let Some(secret) = self.secret() else {
             return self.clone();
@@ -89,8 +90,8 @@ impl ClientAuthentication {
             .then(|| Self::Secret(secret.clone()).by_method(other))
     }
 
-    /// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
-    /// `None` for the other methods.
+    /// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749
+    /// section 2.3.1). `None` for the other methods.
     pub(crate) fn basic_header(&self, client_id: &str) -> Option<HeaderValue> {
         let Self::SecretBasic(secret) = self else {
             return None;
@@ -116,7 +117,8 @@ mod tests {
 
     use super::*;
 
-    /// I4: a secret without a method is sent by the method that the server lists, in the header by default.
+    /// I4: a secret without a method is sent by the method that the server lists, in the header by
+    /// default.
     #[test]
     fn a_secret_is_sent_by_the_listed_method() {
         let secret = ClientAuthentication::Secret(Secret::new("s"));

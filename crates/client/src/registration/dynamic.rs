@@ -32,7 +32,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) start: &'a StartUrl,
     /// Whether a client that is signed in, and may have a session, needs more scopes.
     pub(crate) is_step_up: bool,
-    /// The only start URL that the registration is used for. None if it is used for every resource of its issuer.
+    /// The only start URL that the registration is used for. None if it is used for every resource
+    /// of its issuer.
     pub(crate) only_for: Option<&'a Url>,
     /// How the user wants the client to authenticate. By default, the server's list decides.
     pub(crate) method: Option<TokenAuthMethod>,
@@ -43,8 +44,8 @@ pub(crate) struct Registration<'a> {
 /// Registers a client (RFC 7591 section 3).
 ///
 /// # Errors
-/// When the server cannot be reached, rejects the registration, or responds without a valid registration for the redirect
-/// URI.
+/// When the server cannot be reached, rejects the registration, or responds without a valid
+/// registration for the redirect URI.
 pub(crate) async fn register(
     fetch: &dyn Fetch,
     server: &Server,
@@ -108,9 +109,9 @@ pub(crate) async fn register(
     })
 }
 
-/// Creates the document to serve at `client_id`, an https URL, so that authorization servers know this client without a
-/// registration (client ID metadata document). It describes a public client with these redirect URIs; one on loopback
-/// matches every port (RFC 8252 section 7.3).
+/// Creates the document to serve at `client_id`, an https URL, so that authorization servers know
+/// this client without a registration (client ID metadata document). It describes a public client
+/// with these redirect URIs; one on loopback matches every port (RFC 8252 section 7.3).
 ///
 /// It does not check that the document is served at that URL.
 pub fn client_id_metadata_document<'a>(
@@ -128,11 +129,13 @@ pub fn client_id_metadata_document<'a>(
     }
 }
 
-/// Whether a registration response, which has been parsed, allows this redirect URI. URIs are compared as strings.
+/// Whether a registration response, which has been parsed, allows this redirect URI. URIs are
+/// compared as strings.
 ///
-/// RFC 7591 section 3.2.1 requires the server to return what it registered. A response without the member is accepted,
-/// because some servers return only the client identifier, and reject the authorization request if they registered
-/// another URI. An empty list means that none is registered.
+/// RFC 7591 section 3.2.1 requires the server to return what it registered. A response without the
+/// member is accepted, because some servers return only the client identifier, and reject the
+/// authorization request if they registered another URI. An empty list means that none is
+/// registered.
 fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
     #[derive(Deserialize)]
     struct Registered {
@@ -188,8 +191,8 @@ fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
     .to_json()
 }
 
-/// The chosen method, otherwise the first that the server lists: `none`, post, basic. `none` if it lists none of them
-/// or has no list, because servers that do not list `none` may accept it.
+/// The chosen method, otherwise the first that the server lists: `none`, post, basic. `none` if it
+/// lists none of them or has no list, because servers that do not list `none` may accept it.
 fn authentication_method(server: &Server, chosen: Option<TokenAuthMethod>) -> TokenAuthMethod {
     let listed = server.authentication_methods.as_deref().unwrap_or_default();
     let first = || {
@@ -204,7 +207,8 @@ fn authentication_method(server: &Server, chosen: Option<TokenAuthMethod>) -> To
 mod tests {
     use super::*;
 
-    /// H4: the requested redirect URI is compared as a string; a response without the member is accepted.
+    /// H4: the requested redirect URI is compared as a string; a response without the member is
+    /// accepted.
     #[test]
     fn a_registration_has_the_requested_redirect_uri() {
         const ASKED: &str = "http://127.0.0.1:7777/callback";

@@ -11,14 +11,16 @@ use crate::{
     ClientAuthentication, ClientCredentials, ClientError, ClientInformation, TokenAuthMethod,
 };
 
-/// A client of one authorization server, as it is stored: dynamically registered, or entered by the user.
+/// A client of one authorization server, as it is stored: dynamically registered, or entered by the
+/// user.
 #[derive(Clone, Debug)]
 pub(crate) struct Registered {
     /// The authorization server.
     pub(crate) issuer: Issuer,
     /// The redirect URI that was registered. None for a client that was registered manually.
     pub(crate) redirect_uri: Option<String>,
-    /// The scopes of the registration request, to which a server may limit the client. Empty if there were none.
+    /// The scopes of the registration request, to which a server may limit the client. Empty if
+    /// there were none.
     pub(crate) asked: Scopes,
     /// The registration response.
     pub(crate) response: ClientRegistrationResponse,
@@ -51,11 +53,12 @@ impl Registered {
         })
     }
 
-    /// The credentials. If the response names no method, a client with a secret uses the one that the server lists.
+    /// The credentials. If the response names no method, a client with a secret uses the one that
+    /// the server lists.
     ///
     /// # Errors
-    /// [`ClientError::UnsupportedAuthenticationMethod`] when the response names another method, or one that needs a
-    /// secret and there is none.
+    /// [`ClientError::UnsupportedAuthenticationMethod`] when the response names another method, or
+    /// one that needs a secret and there is none.
     pub(crate) fn credentials(&self) -> Result<ClientCredentials, ClientError> {
         let method = self.response.metadata.token_endpoint_auth_method.as_deref();
         let authentication = match (method, self.response.client_secret.clone()) {
@@ -89,8 +92,8 @@ impl Registered {
         })
     }
 
-    /// Whether the client can request these scopes: a server may limit it to those of its registration (RFC 7591
-    /// section 2).
+    /// Whether the client can request these scopes: a server may limit it to those of its
+    /// registration (RFC 7591 section 2).
     pub(crate) fn may_ask_for(&self, scopes: &Scopes) -> bool {
         self.missing_scopes(scopes).is_empty()
     }
@@ -175,7 +178,8 @@ mod tests {
         assert!(!registered.serves("http://127.0.0.1:2/callback", UnixTime::from_secs(99)));
     }
 
-    /// H2: a registration with scopes allows these and those that the server added; one without scopes allows all.
+    /// H2: a registration with scopes allows these and those that the server added; one without
+    /// scopes allows all.
     #[test]
     fn a_registration_serves_its_scopes() {
         let mut registered = registered(r#"{"client_id":"c","scope":"b c"}"#);

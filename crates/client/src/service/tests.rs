@@ -103,7 +103,8 @@ async fn a_rejected_request_is_retried() {
     assert_eq!(user.visits(), 2);
 }
 
-/// A rejection that a new token does not resolve is returned as the response. A failed authorization is an error.
+/// A rejection that a new token does not resolve is returned as the response. A failed
+/// authorization is an error.
 #[tokio::test]
 async fn a_repeated_rejection_is_returned() {
     let client = Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]);
@@ -127,7 +128,8 @@ async fn a_repeated_rejection_is_returned() {
     );
 }
 
-/// H4, I9: the token is sent only to the start URL, and neither to another path nor to another origin.
+/// H4, I9: the token is sent only to the start URL, and neither to another path nor to another
+/// origin.
 #[tokio::test]
 async fn the_token_is_sent_only_to_the_start_url() {
     let client = Client::new([(200, ""); 8]);

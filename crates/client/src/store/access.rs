@@ -8,7 +8,8 @@ use super::StoreError;
 ///
 /// # Errors
 /// [`StoreError::OtherOwner`] when it belongs to another user, who can replace its files;
-/// [`StoreError::ExposedDirectory`] when others can list or replace its files; [`StoreError::Io`] when that is unknown.
+/// [`StoreError::ExposedDirectory`] when others can list or replace its files; [`StoreError::Io`]
+/// when that is unknown.
 #[cfg(unix)]
 pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
     use std::{fs, io, os::unix::fs::MetadataExt as _};
@@ -19,7 +20,8 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
         Err(error) => return Err(StoreError::io(path, &error)),
     };
     check_owner(path, &metadata)?;
-    // Without the right to read or write the directory, the right to search it leaves the mode of each file to decide.
+    // Without the right to read or write the directory, the right to search it leaves the mode of
+    // each file to decide.
     if metadata.is_dir() && metadata.mode() & 0o066 != 0 {
         return Err(StoreError::ExposedDirectory {
             path: path.to_owned(),
@@ -32,8 +34,8 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
 /// Checks an open file.
 ///
 /// # Errors
-/// [`StoreError::OtherOwner`] when it belongs to another user; [`StoreError::Exposed`] when others can access it;
-/// [`StoreError::Io`] when that is unknown.
+/// [`StoreError::OtherOwner`] when it belongs to another user; [`StoreError::Exposed`] when others
+/// can access it; [`StoreError::Io`] when that is unknown.
 #[cfg(unix)]
 pub(super) fn check_file(path: &Path, file: &File) -> Result<(), StoreError> {
     use std::os::unix::fs::MetadataExt as _;

@@ -56,8 +56,8 @@ impl Backend {
         }
     }
 
-    /// Writes an entry whose lock the caller holds. If the directory is not writable, or the lock does not exclude other
-    /// processes, the entry is kept in memory.
+    /// Writes an entry whose lock the caller holds. If the directory is not writable, or the lock
+    /// does not exclude other processes, the entry is kept in memory.
     pub(super) fn write(&self, name: &Name, bytes: &[u8], lock: &EntryLock) {
         match self {
             Self::Memory(memory) => memory.write(name, bytes),
@@ -157,7 +157,8 @@ impl Backend {
     /// Locks an entry.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; otherwise when the lock file cannot be locked.
+    /// [`StoreError::Busy`] when the lock is not free in time; otherwise when the lock file cannot
+    /// be locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<EntryLock, StoreError> {
         match self {
             Self::Memory(memory) => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),

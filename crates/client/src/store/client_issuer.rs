@@ -30,11 +30,12 @@ pub(crate) struct ClientIssuerEntry<'a> {
 }
 
 impl CredentialStore {
-    /// The authorization server at which the client was used first for `start`. `None` if it was not used yet.
+    /// The authorization server at which the client was used first for `start`. `None` if it was
+    /// not used yet.
     ///
     /// # Errors
-    /// When the entry cannot be read or parsed. It is not quarantined: without it, any authorization server would get
-    /// the client's secret.
+    /// When the entry cannot be read or parsed. It is not quarantined: without it, any
+    /// authorization server would get the client's secret.
     pub(crate) fn client_issuer(
         &self,
         client_id: &str,
@@ -48,9 +49,9 @@ impl CredentialStore {
         )
     }
 
-    /// Stores the authorization server of a pre-registered client for `start`, unless there is one. An
-    /// [`Authorizer`](crate::Authorizer) with this store sends the client's credentials to no other
-    /// ([`AuthorizerSettings::client`](crate::AuthorizerSettings::client)).
+    /// Stores the authorization server of a pre-registered client for `start`, unless there is one.
+    /// An [`Authorizer`](crate::Authorizer) with this store sends the client's credentials to no
+    /// other ([`AuthorizerSettings::client`](crate::AuthorizerSettings::client)).
     ///
     /// # Errors
     /// When the store cannot be read or locked.
@@ -149,8 +150,8 @@ mod tests {
     use super::*;
     use crate::testing::{ISSUER, RESOURCE, ScratchDirectory};
 
-    /// H3: the authorization server of a client is kept for each client and start URL, also by a store that keeps tokens
-    /// in memory. A damaged entry is an error, again and again.
+    /// H3: the authorization server of a client is kept for each client and start URL, also by a
+    /// store that keeps tokens in memory. A damaged entry is an error, again and again.
     #[tokio::test]
     async fn the_server_of_a_client_is_kept() {
         let scratch = ScratchDirectory::new();

@@ -4,8 +4,8 @@ use super::{CredentialStore, Name, StoreError};
 use crate::StartUrl;
 
 impl CredentialStore {
-    /// Removes the files that were quarantined as unreadable ([`StoreError::Corrupted`]): those of the
-    /// origin of `start`, or all. Returns their number.
+    /// Removes the files that were quarantined as unreadable ([`StoreError::Corrupted`]): those of
+    /// the origin of `start`, or all. Returns their number.
     ///
     /// # Errors
     /// When the directory cannot be read or a file cannot be removed.

@@ -24,7 +24,8 @@ pub(super) struct Directory {
 
 /// The maximum size of an entry, in bytes.
 const MAX_ENTRY: usize = 256 * 1024;
-/// The maximum number of entries with a prefix that are listed, and of quarantined files of an entry.
+/// The maximum number of entries with a prefix that are listed, and of quarantined files of an
+/// entry.
 const MAX_ENTRIES: usize = 1000;
 /// By how many bytes the replacement of an entry can be larger.
 const MARGIN: usize = 32 * 1024;
@@ -32,7 +33,8 @@ const MARGIN: usize = 32 * 1024;
 const ENTRY: &str = ".json";
 /// What follows the name of an entry in the name of its quarantined files.
 const QUARANTINED: &str = ".corrupted-";
-/// The interval between attempts to lock a file. The operating system does not notify waiting processes.
+/// The interval between attempts to lock a file. The operating system does not notify waiting
+/// processes.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
 impl Directory {
@@ -102,8 +104,8 @@ impl Directory {
             .map_err(|error| not_writable(&path, &error))
     }
 
-    /// Checks that there is space and permission for an entry: writes a somewhat larger file beside it, and removes
-    /// that file.
+    /// Checks that there is space and permission for an entry: writes a somewhat larger file beside
+    /// it, and removes that file.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
         let path = self.entry(name);
         let temporary = self.temporary(name);
@@ -112,7 +114,8 @@ impl Directory {
             .unwrap_or(MAX_ENTRY)
             .saturating_add(MARGIN)
             .min(MAX_ENTRY);
-        // A killed process may have left the file. If it cannot be removed, it cannot be created either.
+        // A killed process may have left the file. If it cannot be removed, it cannot be created
+        // either.
         let _ = fs::remove_file(&temporary);
         create_directory(&self.path)
             .and_then(|()| self.check_injected_error())
@@ -175,11 +178,12 @@ impl Directory {
         Ok(removed)
     }
 
-    /// Locks a file beside the entry. It is never removed: two processes could lock a removed file at once.
+    /// Locks a file beside the entry. It is never removed: two processes could lock a removed file
+    /// at once.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; as [`access::check_directory`]; otherwise when the file
-    /// cannot be created or locked.
+    /// [`StoreError::Busy`] when the lock is not free in time; as [`access::check_directory`];
+    /// otherwise when the file cannot be created or locked.
     pub(super) async fn lock(
         &self,
         name: &Name,

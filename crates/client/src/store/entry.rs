@@ -58,8 +58,8 @@ impl TokenEntry {
         Ok(())
     }
 
-    /// Checks that the replacement of this token can be written. A token that is only in memory has no other holder and
-    /// can be replaced there.
+    /// Checks that the replacement of this token can be written. A token that is only in memory has
+    /// no other holder and can be replaced there.
     ///
     /// # Errors
     /// When there is no permission or space, or the lock does not protect against other processes.
@@ -84,7 +84,8 @@ impl TokenEntry {
 pub(crate) struct ClientEntry(pub(super) Locked);
 
 impl ClientEntry {
-    /// Reads the client. `None` if there is none, or the entry has that of another authorization server.
+    /// Reads the client. `None` if there is none, or the entry has that of another authorization
+    /// server.
     ///
     /// # Errors
     /// When the entry cannot be read, or is corrupted.

@@ -47,7 +47,8 @@ pub enum StoreError {
         /// Its permissions.
         mode: u32,
     },
-    /// Users other than the owner can list, add or replace the files of the directory. It was not changed.
+    /// Users other than the owner can list, add or replace the files of the directory. It was not
+    /// changed.
     #[error(
         "other users of this machine can access the credential store {path} (mode {mode:04o}); run `chmod 700 {path}` if \
          you trust its files, or name another directory"
@@ -58,7 +59,8 @@ pub enum StoreError {
         /// Its permissions.
         mode: u32,
     },
-    /// A file, or the directory, belongs to another user than the one of this process, and was not used.
+    /// A file, or the directory, belongs to another user than the one of this process, and was not
+    /// used.
     #[error(
         "{path} belongs to user {owner}, and this program runs as user {user}; run `chown {user} {path}` if you trust it, or \
          name another directory"

@@ -14,17 +14,18 @@ use crate::{
 
 /// A bearer token that another program obtained, and the authorization server that issued it.
 ///
-/// The issuer must come from the other program's own record of the token. Discovery could return another issuer now,
-/// which would then receive the refresh token.
+/// The issuer must come from the other program's own record of the token. Discovery could return
+/// another issuer now, which would then receive the refresh token.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ImportedToken {
     /// The URL that the token was obtained for.
     pub start: StartUrl,
-    /// The resource that the token was requested for (RFC 8707), or is used for if it was requested without one.
+    /// The resource that the token was requested for (RFC 8707), or is used for if it was requested
+    /// without one.
     pub resource: ResourceUri,
-    /// Whether it was requested without the parameter `resource`. It is then refreshed without it, and the same sign-in
-    /// again needs no further consent. Default: false.
+    /// Whether it was requested without the parameter `resource`. It is then refreshed without it,
+    /// and the same sign-in again needs no further consent. Default: false.
     pub is_unbound: bool,
     /// The authorization server that issued it.
     pub issuer: Issuer,
@@ -42,12 +43,14 @@ pub struct ImportedToken {
     pub obtained: UnixTime,
     /// When it expires. Default: unknown.
     pub expires: Option<UnixTime>,
-    /// The redirect URI and the registration of the client. Default: none, for a client of the settings.
+    /// The redirect URI and the registration of the client. Default: none, for a client of the
+    /// settings.
     pub registration: Option<(Url, ClientRegistrationResponse)>,
 }
 
 impl ImportedToken {
-    /// Creates a token for the resource, without a refresh token, with unknown scopes and an unknown expiry.
+    /// Creates a token for the resource, without a refresh token, with unknown scopes and an
+    /// unknown expiry.
     pub fn new(
         start: StartUrl,
         resource: ResourceUri,
@@ -73,8 +76,9 @@ impl ImportedToken {
 }
 
 impl CredentialStore {
-    /// Stores a token of another program, unless this store already has one for the same URL. Returns whether the token
-    /// was stored. The caller must delete the other program's copy: a refresh token that rotates works for one owner.
+    /// Stores a token of another program, unless this store already has one for the same URL.
+    /// Returns whether the token was stored. The caller must delete the other program's copy: a
+    /// refresh token that rotates works for one owner.
     ///
     /// No request is sent. The token is not validated.
     ///
@@ -109,7 +113,8 @@ impl CredentialStore {
             return Ok(false);
         }
         if let Some((redirect, response)) = registration {
-            // As for a sign-in: a client that requests tokens without `resource` is for one URL only.
+            // As for a sign-in: a client that requests tokens without `resource` is for one URL
+            // only.
             let omits_resource =
                 is_unbound || KnownIssuer::find(&issuer).is_some_and(|known| known.omits_resource);
             let client = self
@@ -154,7 +159,8 @@ mod tests {
         token
     }
 
-    /// I7, H3: an imported token is stored with its issuer and its client, and replaces no stored token.
+    /// I7, H3: an imported token is stored with its issuer and its client, and replaces no stored
+    /// token.
     #[tokio::test]
     async fn an_imported_token_replaces_none() {
         let scratch = ScratchDirectory::new();

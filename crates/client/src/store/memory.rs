@@ -104,7 +104,8 @@ mod tests {
         Name(number.to_string())
     }
 
-    /// When the store is full, the least recently written entry is removed. Writing an entry again does not add one.
+    /// When the store is full, the least recently written entry is removed. Writing an entry again
+    /// does not add one.
     #[test]
     fn the_least_recently_written_entry_is_removed() {
         let memory = Memory::default();

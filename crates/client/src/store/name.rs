@@ -18,8 +18,8 @@ impl Name {
     /// The prefix of the names of all client bindings.
     const CLIENT_ISSUERS: &str = "issuer-of-client-";
 
-    /// Tokens for one resource share an entry, except tokens that were obtained for another URL than the resource's:
-    /// each of these URLs has its own entry.
+    /// Tokens for one resource share an entry, except tokens that were obtained for another URL
+    /// than the resource's: each of these URLs has its own entry.
     pub(super) fn token(token: &ResourceToken) -> Self {
         let issuer = token.issuer().as_str();
         let resource = token.resource();
@@ -42,8 +42,8 @@ impl Name {
         )
     }
 
-    /// A registration is stored by its redirect URI, or without one if the user entered it. One that is used for a
-    /// single start URL has a separate entry.
+    /// A registration is stored by its redirect URI, or without one if the user entered it. One
+    /// that is used for a single start URL has a separate entry.
     pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>, only_for: Option<&Url>) -> Self {
         let own = redirect.map_or_else(
             || "by-hand".to_owned(),
@@ -68,7 +68,8 @@ impl Name {
         ))
     }
 
-    /// Whether a name or prefix is that of a registration, or of the authorization server of a pre-registered client.
+    /// Whether a name or prefix is that of a registration, or of the authorization server of a
+    /// pre-registered client.
     pub(super) fn is_client(name: &str) -> bool {
         name.starts_with(Self::CLIENTS) || name.starts_with(Self::CLIENT_ISSUERS)
     }

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::{Directory, Memory, Name, StoreError};
 
-/// Entries in a directory. An entry that cannot be written is kept in memory until it can, so that no issued credential
-/// is lost while the process runs.
+/// Entries in a directory. An entry that cannot be written is kept in memory until it can, so that
+/// no issued credential is lost while the process runs.
 #[derive(Debug)]
 pub(super) struct Persistent {
     pub(super) directory: Directory,
@@ -31,8 +31,8 @@ pub(super) struct EntryLock {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why the directory could not be written last. It is `Some` while there are unsaved entries, and until a check
-    /// finds that the directory can be written.
+    /// Why the directory could not be written last. It is `Some` while there are unsaved entries,
+    /// and until a check finds that the directory can be written.
     failure: Option<StoreError>,
     /// When [`Persistent::save`] makes its next attempt.
     next_attempt: Option<Instant>,
@@ -50,8 +50,8 @@ impl EntryLock {
         }
     }
 
-    /// Locks an entry in this process, then its lock file. If the lock file cannot be opened or locked, the lock excludes
-    /// only this process ([`check_exclusive`](Self::check_exclusive)).
+    /// Locks an entry in this process, then its lock file. If the lock file cannot be opened or
+    /// locked, the lock excludes only this process ([`check_exclusive`](Self::check_exclusive)).
     ///
     /// # Errors
     /// [`StoreError::Busy`] when the lock is not free in time.
@@ -62,7 +62,8 @@ impl EntryLock {
         limit: Duration,
     ) -> Result<Self, StoreError> {
         let end = Instant::now() + limit;
-        // Every lock has this part, so that a holder without the lock file excludes one that gets it later.
+        // Every lock has this part, so that a holder without the lock file excludes one that gets
+        // it later.
         let Ok(in_process) = memory.lock(name, limit).await else {
             return Err(StoreError::Busy {
                 path: directory.entry(name),
@@ -84,15 +85,16 @@ impl EntryLock {
     /// Checks that the lock excludes other processes.
     ///
     /// # Errors
-    /// [`StoreError::NotWritable`] when the lock file could not be opened, [`StoreError::Io`] when it could not be locked.
+    /// [`StoreError::NotWritable`] when the lock file could not be opened, [`StoreError::Io`] when
+    /// it could not be locked.
     pub(super) fn check_exclusive(&self) -> Result<(), StoreError> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 }
 
 impl Persistent {
-    /// All entries are in the directory at first. `is_newer` decides between an unsaved entry and one that another
-    /// process wrote; the unsaved one is used if it returns false.
+    /// All entries are in the directory at first. `is_newer` decides between an unsaved entry and
+    /// one that another process wrote; the unsaved one is used if it returns false.
     pub(super) fn new(directory: Directory, is_newer: IsNewer) -> Self {
         Self {
             directory,
@@ -122,8 +124,8 @@ impl Persistent {
         }
     }
 
-    /// Writes an entry. It is kept in memory if the directory cannot be written, or if the lock does not exclude other
-    /// processes, which could write the same temporary file.
+    /// Writes an entry. It is kept in memory if the directory cannot be written, or if the lock
+    /// does not exclude other processes, which could write the same temporary file.
     pub(super) fn write(&self, name: &Name, bytes: &[u8], lock: &EntryLock) {
         match lock
             .check_exclusive()
@@ -159,7 +161,8 @@ impl Persistent {
     /// Locks an entry. If the directory is not writable, the lock excludes only this process.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; [`StoreError::Io`] when the file cannot be locked.
+    /// [`StoreError::Busy`] when the lock is not free in time; [`StoreError::Io`] when the file
+    /// cannot be locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<EntryLock, StoreError> {
         let lock = EntryLock::acquire(&self.directory, &self.unsaved, name, limit).await?;
         match lock.check_exclusive() {
@@ -186,22 +189,24 @@ impl Persistent {
         }
     }
 
-    /// Tries to write the entries that are only in memory, at most every [`SAVE_INTERVAL`]. An entry that another
-    /// process has replaced by a newer one is dropped; one whose lock is not free waits for the next attempt.
+    /// Tries to write the entries that are only in memory, at most every [`SAVE_INTERVAL`]. An
+    /// entry that another process has replaced by a newer one is dropped; one whose lock is not
+    /// free waits for the next attempt.
     pub(super) async fn save(&self) {
         if !self.state.lock().is_due() {
             return;
         }
         for name in self.unsaved.names("") {
-            // An error needs no record: the entry remains unsaved, and the log already has the first reason.
+            // An error needs no record: the entry remains unsaved, and the log already has the
+            // first reason.
             let _ = self.save_entry(&name).await;
         }
         if self.check_directory().await.is_err() {
             return;
         }
         let mut state = self.state.lock();
-        // Another task may have failed to write an entry since. It records the failure only after it has kept the
-        // entry, so that either the entry or its failure is seen here.
+        // Another task may have failed to write an entry since. It records the failure only after
+        // it has kept the entry, so that either the entry or its failure is seen here.
         if self.unsaved.is_empty() {
             state.failure = None;
             tracing::info!("the credential store can be written again; all credentials are saved");
@@ -231,7 +236,8 @@ impl Persistent {
         self.check_writable(&probe)
     }
 
-    /// Reads the directory's entry if it is newer than the unsaved one. An entry that cannot be read is not.
+    /// Reads the directory's entry if it is newer than the unsaved one. An entry that cannot be
+    /// read is not.
     fn read_newer(&self, name: &Name, unsaved: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.directory
             .read(name)
@@ -255,7 +261,8 @@ impl Persistent {
 }
 
 impl State {
-    /// Whether the directory is to be tried again now. If so, the next attempt is due after [`SAVE_INTERVAL`].
+    /// Whether the directory is to be tried again now. If so, the next attempt is due after
+    /// [`SAVE_INTERVAL`].
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.failure.is_some() && self.next_attempt.is_none_or(|next| next <= now);

@@ -110,8 +110,8 @@ pub(super) fn is_newer(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Parses a token. `None` if the entry is malformed, has another version, or would send the token to another origin than
-/// its resource's.
+/// Parses a token. `None` if the entry is malformed, has another version, or would send the token
+/// to another origin than its resource's.
 pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
     let record: TokenRecord<'_> = serde_json::from_slice(bytes).ok()?;
     if record.version != VERSION {
@@ -132,7 +132,8 @@ pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
         .map(StartUrl::parse)
         .transpose()
         .ok()?;
-    // The token is sent only to its resource's origin, so an entry with another start URL is invalid.
+    // The token is sent only to its resource's origin, so an entry with another start URL is
+    // invalid.
     let is_elsewhere = start
         .as_ref()
         .is_some_and(|start| start.url().origin() != origin);

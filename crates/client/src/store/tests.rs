@@ -22,9 +22,11 @@ mod unsaved;
 
 const ROOT: &str = "https://mcp.example.com/";
 
-/// The variable with the directory to which [`a_killed_writer_leaves_a_complete_entry`] writes in its own process.
+/// The variable with the directory to which [`a_killed_writer_leaves_a_complete_entry`] writes in
+/// its own process.
 const WRITER: &str = "PORTCULLIS_TEST_STORE_WRITER";
-/// The variable with the directory that [`the_environment_determines_the_directory`] expects in its own process.
+/// The variable with the directory that [`the_environment_determines_the_directory`] expects in its
+/// own process.
 const DIRECTORY: &str = "PORTCULLIS_TEST_USER_DIRECTORY";
 
 fn issuer(text: &str) -> Issuer {
@@ -159,8 +161,8 @@ async fn a_bound_token_keeps_its_key() {
     assert_eq!(found.client_id(), None);
 }
 
-/// H4: two start URLs with the same resource have separate tokens. For the resource's own URL, its own token comes first,
-/// then theirs.
+/// H4: two start URLs with the same resource have separate tokens. For the resource's own URL, its
+/// own token comes first, then theirs.
 #[tokio::test]
 async fn start_urls_below_one_resource_have_their_own_tokens() {
     let one = "https://mcp.example.com/one/mcp";
@@ -185,7 +187,8 @@ async fn start_urls_below_one_resource_have_their_own_tokens() {
     }
 }
 
-/// H4: a token without a start URL, as in the previous format, is used only for its resource's own URL.
+/// H4: a token without a start URL, as in the previous format, is used only for its resource's own
+/// URL.
 #[tokio::test]
 async fn a_token_of_the_previous_format_is_for_its_resource_only() {
     let scratch = ScratchDirectory::new();
@@ -202,7 +205,8 @@ async fn a_token_of_the_previous_format_is_for_its_resource_only() {
     assert_eq!(read(&store, ROOT).unwrap(), ["new"]);
 }
 
-/// H4: an entry in a file with another name is ignored, because it could be neither locked nor removed.
+/// H4: an entry in a file with another name is ignored, because it could be neither locked nor
+/// removed.
 #[tokio::test]
 async fn an_entry_is_found_only_under_its_own_name() {
     let scratch = ScratchDirectory::new();
@@ -230,7 +234,8 @@ async fn an_entry_is_found_only_under_its_own_name() {
     );
 }
 
-/// I7: of two handles on one entry, one has the lock. The other gets it when it is released, or times out.
+/// I7: of two handles on one entry, one has the lock. The other gets it when it is released, or
+/// times out.
 #[tokio::test(start_paused = true)]
 async fn one_lock_per_entry() {
     let scratch = ScratchDirectory::new();
@@ -262,7 +267,8 @@ async fn one_lock_per_entry() {
     }
 }
 
-/// I7: the wait for another process's sign-in lasts at least as long as the timeout of the loopback redirect.
+/// I7: the wait for another process's sign-in lasts at least as long as the timeout of the loopback
+/// redirect.
 #[tokio::test(start_paused = true)]
 async fn the_wait_for_a_sign_in() {
     let scratch = ScratchDirectory::new();
@@ -301,7 +307,8 @@ async fn a_killed_writer_leaves_a_complete_entry() {
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // The writer writes continuously, so after the first visible entry it is writing the next one.
+        // The writer writes continuously, so after the first visible entry it is writing the next
+        // one.
         let seen = read(&store, RESOURCE).unwrap();
         while read(&store, RESOURCE).unwrap() == seen {
             assert_eq!(writer.try_wait().unwrap(), None, "the writer ended");
@@ -369,7 +376,8 @@ async fn debug_is_redacted() {
     }
 }
 
-/// A token that is too large for the directory is kept in memory; one that is too large for the buffer is rejected.
+/// A token that is too large for the directory is kept in memory; one that is too large for the
+/// buffer is rejected.
 #[tokio::test]
 async fn large_tokens_stay_in_memory() {
     let scratch = ScratchDirectory::new();

@@ -109,7 +109,8 @@ pub(crate) mod tests {
         HeaderMap::from_iter([(NONCE, HeaderValue::from_str(value).unwrap())])
     }
 
-    /// I8: a proof is for one method and one URL without its query, and contains the nonce of that server only.
+    /// I8: a proof is for one method and one URL without its query, and contains the nonce of that
+    /// server only.
     #[test]
     fn a_proof_is_for_one_request() {
         let binding = DpopBinding::generate().unwrap();

@@ -12,8 +12,8 @@ const MAX_NONCES: usize = 4;
 const MAX_NONCE: usize = 512;
 
 impl DpopNonces {
-    /// Stores the nonce of an origin, and returns whether it differs from the previous one. A nonce that is empty, too
-    /// long, or not printable ASCII is ignored.
+    /// Stores the nonce of an origin, and returns whether it differs from the previous one. A nonce
+    /// that is empty, too long, or not printable ASCII is ignored.
     pub(super) fn set(&mut self, origin: &Origin, nonce: &str) -> bool {
         if nonce.is_empty()
             || nonce.len() > MAX_NONCE

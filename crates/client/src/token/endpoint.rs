@@ -15,8 +15,8 @@ use crate::{
     token::dpop::{self, DpopBinding},
 };
 
-/// An endpoint of an authorization server at which a client authenticates, such as the token or the revocation
-/// endpoint.
+/// An endpoint of an authorization server at which a client authenticates, such as the token or the
+/// revocation endpoint.
 pub(crate) struct TokenEndpoint<'a> {
     pub(crate) fetch: &'a dyn Fetch,
     pub(crate) clock: &'a dyn Clock,
@@ -41,8 +41,8 @@ type AuthenticationParameters = Vec<(&'static str, Secret)>;
 /// A client and one way to authenticate it.
 struct Attempt {
     client: ClientCredentials,
-    /// Whether `client_id` is in the body. Some servers read it only there, even with `client_secret_basic`; others
-    /// reject it together with `client_secret_basic`.
+    /// Whether `client_id` is in the body. Some servers read it only there, even with
+    /// `client_secret_basic`; others reject it together with `client_secret_basic`.
     names_client: bool,
 }
 
@@ -69,11 +69,12 @@ impl<'a> TokenEndpoint<'a> {
         }
     }
 
-    /// Requests a token (OAuth 2.1 section 3.2). With a binding, the token is DPoP-bound; if the server requires a
-    /// nonce, the request is repeated once.
+    /// Requests a token (OAuth 2.1 section 3.2). With a binding, the token is DPoP-bound; if the
+    /// server requires a nonce, the request is repeated once.
     ///
     /// # Errors
-    /// When the server cannot be reached, returns an error, or returns a response that is not valid.
+    /// When the server cannot be reached, returns an error, or returns a response that is not
+    /// valid.
     pub(crate) async fn token(
         &self,
         client: Option<&ClientCredentials>,
@@ -102,11 +103,13 @@ impl<'a> TokenEndpoint<'a> {
         })
     }
 
-    /// Sends one request with the client's authentication. If the server rejects the client, the request has had no
-    /// effect, and each alternative method is tried once. If the server rejects all, the first response is returned.
+    /// Sends one request with the client's authentication. If the server rejects the client, the
+    /// request has had no effect, and each alternative method is tried once. If the server rejects
+    /// all, the first response is returned.
     ///
     /// # Errors
-    /// When the server cannot be reached, or an assertion or proof cannot be signed. Error responses are returned.
+    /// When the server cannot be reached, or an assertion or proof cannot be signed. Error
+    /// responses are returned.
     pub(crate) async fn send(
         &self,
         client: Option<&ClientCredentials>,
@@ -146,8 +149,8 @@ impl<'a> TokenEndpoint<'a> {
             })
     }
 
-    /// The first way to authenticate, and the alternatives: the other method that the server lists, unless the user
-    /// chose one, and `client_secret_basic` without `client_id` in the body.
+    /// The first way to authenticate, and the alternatives: the other method that the server lists,
+    /// unless the user chose one, and `client_secret_basic` without `client_id` in the body.
     fn attempts(&self, client: &ClientCredentials) -> (Attempt, Vec<Attempt>) {
         let with = |authentication, names_client| {
             let client = ClientCredentials {
@@ -265,8 +268,8 @@ impl<'a> TokenEndpoint<'a> {
     }
 }
 
-/// Whether the server rejects the client's authentication (RFC 6749 section 5.2). Some servers return another error
-/// code with 401.
+/// Whether the server rejects the client's authentication (RFC 6749 section 5.2). Some servers
+/// return another error code with 401.
 fn rejects_client(answer: &FetchResponse) -> bool {
     let error = OAuthError::parse(&answer.body)
         .ok()

@@ -68,14 +68,15 @@ pub(crate) struct TokenRequestContext<'a> {
     pub(crate) is_unbound: bool,
     /// The client that requested it.
     pub(crate) client_id: Option<&'a str>,
-    /// The requested scopes. They are granted unless the response has others (RFC 6749 section 5.1).
+    /// The requested scopes. They are granted unless the response has others (RFC 6749 section
+    /// 5.1).
     pub(crate) asked: &'a Scopes,
     /// The key to which the token must be bound.
     pub(crate) binding: Option<Arc<DpopBinding>>,
 }
 
-/// Returns how long before its expiry a token with this lifetime is renewed: 60 s, or a fifth of the lifetime if that is
-/// shorter.
+/// Returns how long before its expiry a token with this lifetime is renewed: 60 s, or a fifth of
+/// the lifetime if that is shorter.
 pub(crate) fn renewal_margin(lifetime: Duration) -> Duration {
     (lifetime / 5).min(Duration::from_secs(60))
 }
@@ -84,7 +85,8 @@ impl ResourceToken {
     /// Creates the token of a response.
     ///
     /// # Errors
-    /// [`ClientError::UnsupportedTokenType`] when it is bound to a key and should not be, or the other way round.
+    /// [`ClientError::UnsupportedTokenType`] when it is bound to a key and should not be, or the
+    /// other way round.
     pub(crate) fn new(
         response: TokenResponse,
         context: TokenRequestContext<'_>,
@@ -109,8 +111,8 @@ impl ResourceToken {
         }))
     }
 
-    /// The token that replaces this one. Members that the response lacks are as requested, else unchanged (RFC 6749
-    /// section 6).
+    /// The token that replaces this one. Members that the response lacks are as requested, else
+    /// unchanged (RFC 6749 section 6).
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -152,8 +154,8 @@ impl ResourceToken {
         &self.0
     }
 
-    /// The `Authorization` header for a request to `url`, or None if the token must not be sent there
-    /// ([`is_for`](Self::is_for)).
+    /// The `Authorization` header for a request to `url`, or None if the token must not be sent
+    /// there ([`is_for`](Self::is_for)).
     ///
     /// A DPoP-bound token ([`is_dpop_bound`](Self::is_dpop_bound)) also needs a proof, which
     /// [`RequestAuthorization::authorize`](crate::RequestAuthorization::authorize) adds.
@@ -172,8 +174,8 @@ impl ResourceToken {
         authorization(scheme, &self.0.access_token)
     }
 
-    /// Sets the headers of a request to `url`. Removes them if `url` does not have the resource's origin: the caller
-    /// checks its path.
+    /// Sets the headers of a request to `url`. Removes them if `url` does not have the resource's
+    /// origin: the caller checks its path.
     ///
     /// # Errors
     /// When the proof of a bound token cannot be created.
@@ -223,8 +225,9 @@ impl ResourceToken {
         self.0.start.as_ref()
     }
 
-    /// Whether it can be used for `start`: the URL for which it was obtained, or its resource's own URL (one trailing
-    /// slash aside). Another path of the same origin can belong to another party and needs its own sign-in.
+    /// Whether it can be used for `start`: the URL for which it was obtained, or its resource's own
+    /// URL (one trailing slash aside). Another path of the same origin can belong to another party
+    /// and needs its own sign-in.
     pub fn is_for(&self, start: &StartUrl) -> bool {
         let is_own = self.start_url() == Some(start);
         self.0.origin == start.url().origin() && (is_own || is_resource(self.resource(), start))
@@ -235,8 +238,8 @@ impl ResourceToken {
         self.0.client_id.as_deref()
     }
 
-    /// The granted scopes: those of the response, or those of the request if the response has none. None if there are none,
-    /// or those of the response are not valid or more than 1,000.
+    /// The granted scopes: those of the response, or those of the request if the response has none.
+    /// None if there are none, or those of the response are not valid or more than 1,000.
     pub fn scopes(&self) -> Option<&Scopes> {
         self.0.granted.as_ref()
     }
@@ -300,7 +303,8 @@ pub(crate) fn is_resource(resource: &ResourceUri, start: &StartUrl) -> bool {
     ResourceMatch::of(resource, start.url()) == Some(ResourceMatch::Same)
 }
 
-/// The `Authorization` header for a token. It is marked as sensitive, so that HTTP libraries do not show it.
+/// The `Authorization` header for a token. It is marked as sensitive, so that HTTP libraries do not
+/// show it.
 pub(crate) fn authorization(scheme: &str, token: &AccessToken) -> Option<HeaderValue> {
     let text = Zeroizing::new(format!("{scheme} {}", token.secret()));
     let mut value = HeaderValue::from_str(&text).ok()?;

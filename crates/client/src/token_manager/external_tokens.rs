@@ -30,7 +30,8 @@ impl ExternalTokens {
         }
     }
 
-    /// The held token, or a new one if it expires soon. Concurrent callers wait for one call of the source.
+    /// The held token, or a new one if it expires soon. Concurrent callers wait for one call of the
+    /// source.
     ///
     /// # Errors
     /// When the source fails, or returns another token than a bearer token.
@@ -46,7 +47,8 @@ impl ExternalTokens {
         self.obtain(&mut held).await
     }
 
-    /// Replaces a token that the resource rejected. Returns false if the source returns the same token again.
+    /// Replaces a token that the resource rejected. Returns false if the source returns the same
+    /// token again.
     ///
     /// # Errors
     /// As [`token`](Self::token).

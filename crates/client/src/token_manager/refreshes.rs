@@ -9,7 +9,8 @@ use crate::ClientError;
 #[derive(Debug)]
 pub(super) struct Refreshes(Semaphore);
 
-/// More than the refreshes that can be in progress: a token manager sends one at a time, except after cancelled requests.
+/// More than the refreshes that can be in progress: a token manager sends one at a time, except
+/// after cancelled requests.
 const MAX: u32 = 1024;
 
 impl Default for Refreshes {
@@ -29,18 +30,20 @@ impl Refreshes {
 
     /// Waits until no refresh is in progress. No other one begins from the call on.
     async fn finish(&self) {
-        // The queue of the semaphore is fair: a refresh that begins now waits until it is closed. It is closed already if
-        // this was called before.
+        // The queue of the semaphore is fair: a refresh that begins now waits until it is closed.
+        // It is closed already if this was called before.
         let _all = self.0.acquire_many(MAX).await;
         self.0.close();
     }
 }
 
 impl TokenManager {
-    /// Waits until every refresh request that was sent has a response and its tokens are stored. Further refreshes fail.
+    /// Waits until every refresh request that was sent has a response and its tokens are stored.
+    /// Further refreshes fail.
     ///
-    /// Call it before the process ends: a server that rotates refresh tokens has invalidated the stored one when it
-    /// responds, so that the sign-in would be lost. It waits as long as the server takes; the caller sets a limit.
+    /// Call it before the process ends: a server that rotates refresh tokens has invalidated the
+    /// stored one when it responds, so that the sign-in would be lost. It waits as long as the
+    /// server takes; the caller sets a limit.
     pub async fn finish_refreshes(&self) {
         self.refreshes.finish().await;
     }

@@ -1,4 +1,5 @@
-//! Obtains and refreshes tokens under the locks of the store, independently of the request that needs them.
+//! Obtains and refreshes tokens under the locks of the store, independently of the request that
+//! needs them.
 
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ pub(super) fn stored(
         .map(Arc::new))
 }
 
-/// Obtains a token under the store's lock and stores it; or returns one that another process has stored.
+/// Obtains a token under the store's lock and stores it; or returns one that another process has
+/// stored.
 pub(super) async fn obtain(
     authorizer: Arc<Authorizer>,
     start: StartUrl,
@@ -58,7 +60,8 @@ pub(super) async fn obtain(
         Ok(entry) => entry.write(&token),
         Err(error) => Err(error),
     });
-    // The resource now has another authorization server or another identifier. A token for another URL is kept.
+    // The resource now has another authorization server or another identifier. A token for another
+    // URL is kept.
     let is_replaced = |before: &ResourceToken| {
         before.start_url().is_none_or(|own| *own == start)
             && !CredentialStore::share_entry(before, &token)
@@ -79,8 +82,8 @@ pub(super) enum Refreshed {
     Invalid(Arc<ResourceToken>),
 }
 
-/// Refreshes a token under the store's lock and stores the result; or returns one that another process has stored. With
-/// scopes, these are requested, and the result can still lack them.
+/// Refreshes a token under the store's lock and stores the result; or returns one that another
+/// process has stored. With scopes, these are requested, and the result can still lack them.
 pub(super) async fn refresh(
     authorizer: Arc<Authorizer>,
     start: StartUrl,

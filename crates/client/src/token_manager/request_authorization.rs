@@ -15,9 +15,10 @@ use crate::{
 
 /// Authorizes one request to the resource and decides whether to retry it.
 ///
-/// Before each attempt, [`authorize`](Self::authorize) sets the request's headers. After each response,
-/// [`should_retry`](Self::should_retry) obtains another token if that can help: once after a 401, twice after a 403 with
-/// `insufficient_scope` (step-up), and once if the resource requires a DPoP nonce (RFC 9449 section 9).
+/// Before each attempt, [`authorize`](Self::authorize) sets the request's headers. After each
+/// response, [`should_retry`](Self::should_retry) obtains another token if that can help: once
+/// after a 401, twice after a 403 with `insufficient_scope` (step-up), and once if the resource
+/// requires a DPoP nonce (RFC 9449 section 9).
 ///
 /// ```
 /// use http::{HeaderMap, Method, StatusCode};
@@ -73,10 +74,12 @@ impl RequestAuthorization {
         }
     }
 
-    /// Sets the `Authorization` header, and the `DPoP` header if the token is bound to a key. Call it before each attempt.
+    /// Sets the `Authorization` header, and the `DPoP` header if the token is bound to a key. Call
+    /// it before each attempt.
     ///
-    /// The token is sent only to the token manager's start URL, and to the URL of the token's resource
-    /// ([`ResourceToken::is_for`]). For any other URL, and without a token, both headers are removed.
+    /// The token is sent only to the token manager's start URL, and to the URL of the token's
+    /// resource ([`ResourceToken::is_for`]). For any other URL, and without a token, both headers
+    /// are removed.
     ///
     /// # Errors
     /// As [`TokenManager::token`].
@@ -96,8 +99,9 @@ impl RequestAuthorization {
 
     /// As [`authorize`](Self::authorize), for any URL of the resource's origin.
     ///
-    /// It does not check that the URL belongs to the resource: the caller must. Use it only where a protocol defines
-    /// further URLs of the resource, such as the message endpoint of HTTP with SSE (MCP 2024-11-05).
+    /// It does not check that the URL belongs to the resource: the caller must. Use it only where a
+    /// protocol defines further URLs of the resource, such as the message endpoint of HTTP with SSE
+    /// (MCP 2024-11-05).
     ///
     /// # Errors
     /// As [`TokenManager::token`].
@@ -112,8 +116,8 @@ impl RequestAuthorization {
         self.set_headers(method, url, is_same_origin, headers)
     }
 
-    /// Processes a response. Returns true if the caller must send the request again, with new headers; false if the
-    /// response is final. It may wait for the user.
+    /// Processes a response. Returns true if the caller must send the request again, with new
+    /// headers; false if the response is final. It may wait for the user.
     ///
     /// A response from a URL to which the token is not sent is always final.
     ///
@@ -183,7 +187,8 @@ impl RequestAuthorization {
         Ok(())
     }
 
-    /// Sets the headers for the selected token, or removes them if the token must not be sent to the URL.
+    /// Sets the headers for the selected token, or removes them if the token must not be sent to
+    /// the URL.
     fn set_headers(
         &mut self,
         method: &Method,

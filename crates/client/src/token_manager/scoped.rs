@@ -8,11 +8,13 @@ use super::{Source, TokenManager};
 use crate::{ClientError, ResourceToken, StoreError};
 
 impl TokenManager {
-    /// Returns a valid token as [`token`](Self::token) does. If it lacks some of these scopes, requests them with the refresh
-    /// token (RFC 6749 section 6), if they were requested in the sign-in. The result can still lack them.
+    /// Returns a valid token as [`token`](Self::token) does. If it lacks some of these scopes,
+    /// requests them with the refresh token (RFC 6749 section 6), if they were requested in the
+    /// sign-in. The result can still lack them.
     ///
     /// # Errors
-    /// As [`token`](Self::token). If only the request for scopes fails, the result is the token without them.
+    /// As [`token`](Self::token). If only the request for scopes fails, the result is the token
+    /// without them.
     pub async fn token_with_scopes(
         &self,
         wanted: &Scopes,
@@ -28,7 +30,8 @@ impl TokenManager {
         if has_scopes || !token.asked().covers(wanted) || token.refresh_token().is_none() {
             return Ok(Some(token));
         }
-        // If the granted scopes are unknown, they are assumed to be those of the sign-in, so that none is given up.
+        // If the granted scopes are unknown, they are assumed to be those of the sign-in, so that
+        // none is given up.
         let granted = token.scopes().unwrap_or(token.asked());
         let _one_at_a_time = self.renewing.lock().await;
         match self

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use super::{Held, Source, TokenManager};
 use crate::{ClientError, Revocation, store::ignore_corrupted};
 
-/// The result of a sign-out. With several tokens, it is the least that the authorization servers did.
+/// The result of a sign-out. With several tokens, it is the least that the authorization servers
+/// did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SignOut {
     /// There was no token.
     NotSignedIn,
     /// The token was removed, and the authorization server revoked it.
     Revoked,
-    /// The token was removed, and the authorization server revoked the refresh token. It cannot revoke the access
-    /// token, which stays valid until it expires.
+    /// The token was removed, and the authorization server revoked the refresh token. It cannot
+    /// revoke the access token, which stays valid until it expires.
     RefreshTokenRevoked,
-    /// The token was removed from the store only. The authorization server does not support its revocation, so it stays
-    /// valid until it expires.
+    /// The token was removed from the store only. The authorization server does not support its
+    /// revocation, so it stays valid until it expires.
     ForgottenLocally,
 }
 
@@ -31,13 +32,14 @@ impl From<Revocation> for SignOut {
 }
 
 impl TokenManager {
-    /// Removes the token here and from the store, and revokes it at the authorization server if that supports
-    /// revocation. It does the same with every other token that could be used for this URL, such as one that was
-    /// obtained for a path below it. The client's registration is kept.
+    /// Removes the token here and from the store, and revokes it at the authorization server if
+    /// that supports revocation. It does the same with every other token that could be used for
+    /// this URL, such as one that was obtained for a path below it. The client's registration is
+    /// kept.
     ///
     /// # Errors
-    /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the tokens are still
-    /// removed.
+    /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the
+    /// tokens are still removed.
     pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else {
             return Ok(SignOut::NotSignedIn);

@@ -8,8 +8,8 @@ use super::{Source, TokenManager};
 use crate::{ClientError, RedirectError, ResourceToken, resource_challenge::ResourceChallenge};
 
 impl TokenManager {
-    /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false if a request is
-    /// useless: the scopes were denied before, or the token has them.
+    /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false
+    /// if a request is useless: the scopes were denied before, or the token has them.
     pub(super) async fn step_up(
         &self,
         used: Option<&Arc<ResourceToken>>,

@@ -1,4 +1,5 @@
-//! Tokens after a 401: one for all requests and processes. Also the server and the fixture of these tests.
+//! Tokens after a 401: one for all requests and processes. Also the server and the fixture of these
+//! tests.
 
 use std::{
     future::poll_fn,
@@ -247,7 +248,8 @@ async fn a_replaced_token_is_not_replaced_again() {
     }
     assert_eq!(fixture.server.counts(), (2, 1));
 
-    // One fetch each for the sign-in, the refresh and the other process. The second user of the shared token manager sent none.
+    // One fetch each for the sign-in, the refresh and the other process. The second user of the
+    // shared token manager sent none.
     assert_eq!(fixture.network.to(PRM_URL).len(), 3);
 }
 
@@ -301,7 +303,8 @@ async fn a_sign_in_outlives_its_request() {
     assert_eq!(fixture.user.visits(), 1);
 }
 
-/// I10: a token of the caller replaces every flow; it is sent only to its origin, and a rejection is final.
+/// I10: a token of the caller replaces every flow; it is sent only to its origin, and a rejection
+/// is final.
 #[tokio::test]
 async fn a_token_of_the_caller_replaces_the_flow() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -347,8 +350,8 @@ async fn a_token_of_the_caller_replaces_the_flow() {
     );
 }
 
-/// H3: when the resource lists another authorization server, the client registers there, sends it no credentials of the
-/// first server, and removes the first server's token.
+/// H3: when the resource lists another authorization server, the client registers there, sends it
+/// no credentials of the first server, and removes the first server's token.
 #[tokio::test]
 async fn another_server_requires_another_registration() {
     const OTHER: &str = "https://other.example";

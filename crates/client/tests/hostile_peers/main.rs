@@ -54,7 +54,8 @@ async fn well_known_urls_are_tried_in_order() {
     assert_eq!(requested, expected);
 }
 
-/// G6: URLs with private, link-local and cloud addresses are not fetched, in every member of metadata.
+/// G6: URLs with private, link-local and cloud addresses are not fetched, in every member of
+/// metadata.
 #[tokio::test]
 async fn metadata_with_private_addresses_is_rejected() {
     for host in [
@@ -98,7 +99,8 @@ async fn metadata_with_private_addresses_is_rejected() {
     }
 }
 
-/// G6, G9, I3: endpoints on other hosts with http, and URLs with other schemes, are neither fetched nor opened.
+/// G6, G9, I3: endpoints on other hosts with http, and URLs with other schemes, are neither fetched
+/// nor opened.
 #[tokio::test]
 async fn only_safe_endpoints_are_used() {
     for (member, url, code) in [
@@ -190,7 +192,8 @@ async fn a_registration_with_other_redirect_uris_is_not_used() {
     }
 }
 
-/// H4: metadata that names the whole origin as the resource of a path is rejected unless the caller accepts it.
+/// H4: metadata that names the whole origin as the resource of a path is rejected unless the caller
+/// accepts it.
 #[tokio::test]
 async fn a_broader_resource_is_rejected() {
     let site = Site::new().await;

@@ -28,7 +28,8 @@ struct Response {
 
 type Responses = Arc<Mutex<HashMap<String, Response>>>;
 
-/// A resource and authorization server on loopback. It behaves correctly unless a test changes a response.
+/// A resource and authorization server on loopback. It behaves correctly unless a test changes a
+/// response.
 pub(crate) struct Site {
     pub(crate) base: String,
     responses: Responses,
@@ -96,7 +97,8 @@ impl Site {
         self.put(path, json(body), b"");
     }
 
-    /// Responds to requests for a path with these bytes, and then endlessly with `repeated` unless that is empty.
+    /// Responds to requests for a path with these bytes, and then endlessly with `repeated` unless
+    /// that is empty.
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>, repeated: &'static [u8]) {
         self.responses
             .lock()

@@ -1,4 +1,5 @@
-//! Wrong configurations as people write them: each has one line with its place, its key and the fix.
+//! Wrong configurations as people write them: each has one line with its place, its key and the
+//! fix.
 
 use std::{fs, path::Path};
 
@@ -27,8 +28,9 @@ const BASE_URL: &str = "base_url = \"https://mcp.example.com\"";
 const ENDPOINT: &str = "endpoint = \"/mcp\"";
 const TIMEOUT: &str = "idle_timeout = \"30m\"";
 
-/// One mistake in [`SOUND`] a line, with five fields between tabs: the text that it replaces, the mistake, the line that the error
-/// names, what the error begins with after file and line, and what it contains to correct the mistake. `\n` is a line end.
+/// One mistake in [`SOUND`] a line, with five fields between tabs: the text that it replaces, the
+/// mistake, the line that the error names, what the error begins with after file and line, and what
+/// it contains to correct the mistake. `\n` is a line end.
 const MISTAKES: &str = include_str!("../../tests/mistakes.tsv");
 
 struct Mistake {

@@ -21,7 +21,8 @@ pub struct Admin {
     /// The token of administrators. Default: the environment variable `PORTCULLIS_ADMIN_TOKEN`.
     #[serde(default = "default_token")]
     pub token: SecretSource,
-    /// A token that allows only to read the metrics. Default: the token of administrators is needed.
+    /// A token that allows only to read the metrics. Default: the token of administrators is
+    /// needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_token: Option<SecretSource>,
     /// Further names in `Host` under which clients reach the listener.

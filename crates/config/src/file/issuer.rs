@@ -74,7 +74,8 @@ pub struct Issuer {
         example = "https://auth.example.com/realms/prod/protocol/openid-connect/token/introspect"
     )]
     pub introspection_endpoint: Option<String>,
-    /// How this server authenticates at the introspection endpoint. Default: according to the issuer's metadata.
+    /// How this server authenticates at the introspection endpoint. Default: according to the
+    /// issuer's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = &"basic")]
     pub introspection_auth: Option<IntrospectionAuth>,

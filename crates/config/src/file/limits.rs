@@ -35,7 +35,8 @@ pub struct Limits {
     pub body_timeout: Span,
     /// The maximum number of open HTTP/2 streams on a connection.
     pub max_streams: u32,
-    /// The maximum number of HTTP/2 streams on a connection that the client resets before they are processed.
+    /// The maximum number of HTTP/2 streams on a connection that the client resets before they are
+    /// processed.
     pub max_resets: usize,
     /// The maximum number of cached verified tokens of each resource.
     pub cached_tokens: usize,
@@ -49,7 +50,8 @@ pub struct Limits {
     pub per_principal: Option<RateLimit>,
     /// The number of counters of each rate limit.
     pub rate_entries: usize,
-    /// The maximum number of requests in progress per principal. Open event streams are limited separately.
+    /// The maximum number of requests in progress per principal. Open event streams are limited
+    /// separately.
     pub in_flight_per_principal: usize,
 }
 

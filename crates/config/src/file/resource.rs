@@ -64,14 +64,17 @@ pub struct Resource {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(example = ["mcp.internal:3000"])]
     pub allowed_hosts: Vec<String>,
-    /// The accepted origins of web pages. Default: all, or loopback only if `base_url` is on loopback.
+    /// The accepted origins of web pages. Default: all, or loopback only if `base_url` is on
+    /// loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = ["https://app.example.com"])]
     pub allowed_origins: Option<Vec<String>>,
-    /// Where admitted requests are sent: `{ http = "http://127.0.0.1:8000/mcp" }`, `{ unix = "/path/to/socket" }` or `"demo"`.
+    /// Where admitted requests are sent: `{ http = "http://127.0.0.1:8000/mcp" }`,
+    /// `{ unix = "/path/to/socket" }` or `"demo"`.
     #[schemars(example = Upstream::Http("http://127.0.0.1:8000/mcp".to_owned()))]
     pub upstream: Upstream,
-    /// A PEM file with the certificate authorities of an `https` upstream. Default: those of the system.
+    /// A PEM file with the certificate authorities of an `https` upstream. Default: those of the
+    /// system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = "/etc/portcullis/upstream-ca.pem")]
     pub upstream_ca_file: Option<PathBuf>,
@@ -163,8 +166,8 @@ pub enum Upstream {
     Unix(String),
 }
 
-/// `[[resource.claim]]`, and `claims` of a rule: a requirement on a token's claims. Without a condition the claim must
-/// be present.
+/// `[[resource.claim]]`, and `claims` of a rule: a requirement on a token's claims. Without a
+/// condition the claim must be present.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -184,7 +187,8 @@ pub struct Claim {
     pub report_only: bool,
 }
 
-/// `[[resource.rule]]`: scopes and claims for JSON-RPC methods, and for tools, prompts and resources by name.
+/// `[[resource.rule]]`: scopes and claims for JSON-RPC methods, and for tools, prompts and
+/// resources by name.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {

@@ -17,14 +17,16 @@ pub struct Session {
     pub max_total: usize,
     /// The maximum number of sessions of one owner.
     pub max_per_owner: usize,
-    /// The maximum number of sessions of one subject with all its clients. Default: 10 times `max_per_owner` or a quarter of `max_total`,
-    /// whichever is less, and at least `max_per_owner`.
+    /// The maximum number of sessions of one subject with all its clients. Default: 10 times
+    /// `max_per_owner` or a quarter of `max_total`, whichever is less, and at least
+    /// `max_per_owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = 1000)]
     pub max_per_subject: Option<usize>,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub ended_status: u16,
-    /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
+    /// The keys that seal session identifiers, the key of new identifiers first. Default: those of
+    /// the state directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = [SecretSource::File("/run/secrets/session-keys".into())])]
     pub keys: Option<Vec<SecretSource>>,
@@ -39,8 +41,8 @@ pub enum WithoutState {
     /// The server does not start.
     #[default]
     Refuse,
-    /// The server starts and records no ends. Sessions of earlier processes have ended, and a DELETE or the end by an administrator
-    /// gets 503.
+    /// The server starts and records no ends. Sessions of earlier processes have ended, and a
+    /// DELETE or the end by an administrator gets 503.
     RejectEnds,
 }
 

@@ -35,9 +35,11 @@ pub struct AdminPlan {
     pub tls: Option<TlsFiles>,
 }
 
-/// Validates `[admin]`, and reads the tokens and the certificate. `server` is the address of the listener of clients.
+/// Validates `[admin]`, and reads the tokens and the certificate. `server` is the address of the
+/// listener of clients.
 ///
-/// Adds an error for each invalid value, and returns `None` if there is one. No message contains a part of a token.
+/// Adds an error for each invalid value, and returns `None` if there is one. No message contains a
+/// part of a token.
 pub(super) fn plan(
     configured: &Admin,
     server: SocketAddr,
@@ -76,8 +78,8 @@ pub(super) fn plan(
     is_valid_address.then_some(plan)
 }
 
-/// Checks that the token cannot be read on the network, and that the address is free and has a name. Adds an error for each
-/// rule that is violated. Returns whether there is none.
+/// Checks that the token cannot be read on the network, and that the address is free and has a
+/// name. Adds an error for each rule that is violated. Returns whether there is none.
 fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostics<'_>) -> bool {
     let Admin {
         listen,
@@ -199,7 +201,8 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    /// Returns the plan with these lines of `[admin]`, and this token in the environment and in a file.
+    /// Returns the plan with these lines of `[admin]`, and this token in the environment and in a
+    /// file.
     fn plan_of(lines: &str, token: &str) -> Result<Option<AdminPlan>, String> {
         let mut result = Err(String::new());
         Jail::expect_with(|jail| {
@@ -283,7 +286,8 @@ mod tests {
         }
     }
 
-    /// J2, J6: the token comes from the environment or a file, is long enough for a secret, and is not in the error.
+    /// J2, J6: the token comes from the environment or a file, is long enough for a secret, and is
+    /// not in the error.
     #[test]
     fn tokens_are_checked() {
         for lines in [

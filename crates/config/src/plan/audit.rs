@@ -35,8 +35,8 @@ pub struct AuditPlan {
 
 /// Validates `[audit]`, and reads the key.
 ///
-/// Adds an error for each value out of its range, and if the file cannot be written or the key cannot be used. Returns `None`
-/// if there is one.
+/// Adds an error for each value out of its range, and if the file cannot be written or the key
+/// cannot be used. Returns `None` if there is one.
 pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<AuditPlan> {
     let queue = errors.take("queue", check_range("queue", configured.queue, &QUEUE));
     let usage_rows = errors.take(
@@ -64,7 +64,8 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
     })
 }
 
-/// Checks that the chain has a key, unless the configuration says that there is neither a chain nor a state directory.
+/// Checks that the chain has a key, unless the configuration says that there is neither a chain nor
+/// a state directory.
 pub(super) fn check_key(
     audit: &AuditPlan,
     state_dir: Option<&Path>,
@@ -82,7 +83,8 @@ pub(super) fn check_key(
 /// Reads the keys of the chain.
 ///
 /// # Errors
-/// Fails when the source cannot be read or has no usable key. The message contains no part of a key.
+/// Fails when the source cannot be read or has no usable key. The message contains no part of a
+/// key.
 pub fn keys(source: &SecretSource) -> Result<ChainKeys, AuditKeyError> {
     ChainKeys::parse(source.read()?.secret()).map_err(|error| AuditKeyError::Keys {
         place: source.clone(),
@@ -108,7 +110,8 @@ pub enum AuditKeyError {
     },
 }
 
-/// Validates the settings of rotation. Adds an error for each invalid one, and returns `None` if there is one.
+/// Validates the settings of rotation. Adds an error for each invalid one, and returns `None` if
+/// there is one.
 fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation> {
     let Audit {
         rotate_size: size,

@@ -44,7 +44,8 @@ impl Contents {
         Self(contents)
     }
 
-    /// Returns a change for each file and secret whose content differs. The content itself is not in it.
+    /// Returns a change for each file and secret whose content differs. The content itself is not
+    /// in it.
     pub fn changed_since(&self, former: &Self) -> Vec<Change> {
         let differs = |(key, content): &(&String, &Fingerprint)| {
             former.0.get(*key).is_some_and(|old| old != *content)

@@ -1,8 +1,11 @@
 //! Microsoft Entra ID: its two issuers per tenant, its template, and the lines to write for them.
 //!
-//! Sources: <https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference> for `iss` and `aud`,
-//! <https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens> for the template and the token versions,
-//! <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud> for the hosts.
+//! Sources:
+//! <https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference> for
+//! `iss` and `aud`, <https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens> for
+//! the template and the token versions,
+//! <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud> for
+//! the hosts.
 
 use crate::file::Issuer;
 use anyhow::ensure;
@@ -99,7 +102,8 @@ impl Tenant {
         Some(Self { cloud, version, id })
     }
 
-    /// Returns the issuer's tenant ID. Tokens never have a domain name or a name such as `common` in its place.
+    /// Returns the issuer's tenant ID. Tokens never have a domain name or a name such as `common`
+    /// in its place.
     fn tenant_id(&self) -> &str {
         if is_uuid(&self.id) { &self.id } else { TENANT }
     }

@@ -3,7 +3,8 @@
 use super::Plan;
 use crate::{ConfigErrors, Diagnostic, KeyPath, Segment, Unusable, is_known};
 
-/// The errors with their places: wrong types, and the problems of the values whose types are correct.
+/// The errors with their places: wrong types, and the problems of the values whose types are
+/// correct.
 pub fn all_errors(unusable: Unusable) -> ConfigErrors {
     match unusable {
         Unusable::File(errors) => errors,
@@ -26,7 +27,8 @@ pub fn all_errors(unusable: Unusable) -> ConfigErrors {
     }
 }
 
-/// Whether an error may exist only because a value was replaced, or because a table has the wrong name.
+/// Whether an error may exist only because a value was replaced, or because a table has the wrong
+/// name.
 fn follows(found: &Diagnostic, replaced: &[KeyPath]) -> bool {
     let key = &found.key;
     if replaced

@@ -2,8 +2,9 @@
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::SystemTime};
 
-/// What differs if a file was written or replaced. It is the same if the file is written in place with the same length and
-/// the same modification time: within the resolution of the file system's clock, or because the time is set back.
+/// What differs if a file was written or replaced. It is the same if the file is written in place
+/// with the same length and the same modification time: within the resolution of the file system's
+/// clock, or because the time is set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileVersion {
     modified: SystemTime,
@@ -29,7 +30,8 @@ mod tests {
 
     use super::*;
 
-    /// J10: a file has another version if only its length or only its time differs, or if another file replaces it.
+    /// J10: a file has another version if only its length or only its time differs, or if another
+    /// file replaces it.
     #[test]
     fn each_change_is_another_version() {
         let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,8 @@ const MAX_SIZE: u64 = 4 << 20;
 /// Reads the file that a key names.
 ///
 /// # Errors
-/// Fails when it cannot be read or has more than 4 MiB. The message begins with the key and names the fix.
+/// Fails when it cannot be read or has more than 4 MiB. The message begins with the key and names
+/// the fix.
 pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
     let shown = file.display();
     if file.is_dir() {
@@ -36,7 +37,8 @@ pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
 /// Reads a file.
 ///
 /// # Errors
-/// Fails when it cannot be read, and with [`io::ErrorKind::FileTooLarge`] when it has more than 4 MiB.
+/// Fails when it cannot be read, and with [`io::ErrorKind::FileTooLarge`] when it has more than 4
+/// MiB.
 pub fn content(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?

@@ -1,4 +1,5 @@
-//! Fingerprints of the parts of a configuration, by which a reload recognizes the parts that have not changed.
+//! Fingerprints of the parts of a configuration, by which a reload recognizes the parts that have
+//! not changed.
 
 use std::{
     fmt,
@@ -15,8 +16,9 @@ use crate::{
     file::{Issuer, Limits, Resource, Rule, Upstream},
 };
 
-/// A hash of a part of the configuration and of the files and secrets that it names. It is keyed with a key of the process:
-/// fingerprints of other processes differ, and nothing can be learned from one.
+/// A hash of a part of the configuration and of the files and secrets that it names. It is keyed
+/// with a key of the process: fingerprints of other processes differ, and nothing can be learned
+/// from one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u64);
 
@@ -35,8 +37,8 @@ impl Fingerprint {
 
     /// Returns the fingerprint of a part as it is configured.
     fn of<T: Serialize>(part: &T) -> Self {
-        // Every part was read from such text, so it can be written. The fingerprint of one that cannot is a new random number,
-        // so that it counts as changed.
+        // Every part was read from such text, so it can be written. The fingerprint of one that
+        // cannot is a new random number, so that it counts as changed.
         let hash = serde_json::to_string(part).map_or_else(
             |_| RandomState::new().hash_one(()),
             |text| KEY.hash_one(text),
@@ -48,8 +50,8 @@ impl Fingerprint {
         Self(KEY.hash_one((self.0, more)))
     }
 
-    /// Adds the content of a file. A file that cannot be read counts as no file, and so does a pipe, which can be read only
-    /// once.
+    /// Adds the content of a file. A file that cannot be read counts as no file, and so does a
+    /// pipe, which can be read only once.
     fn and_file(self, file: Option<&Path>) -> Self {
         self.and(
             file.filter(|file| file.is_file())
@@ -71,7 +73,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Returns the fingerprint of what all resources share: limits, trusted proxies, and the settings of sessions.
+/// Returns the fingerprint of what all resources share: limits, trusted proxies, and the settings
+/// of sessions.
 pub(super) fn shared(config: &Config) -> Fingerprint {
     Fingerprint::of(&(
         &config.limits,
@@ -81,8 +84,8 @@ pub(super) fn shared(config: &Config) -> Fingerprint {
     ))
 }
 
-/// Returns the fingerprint of an issuer. Take it before the issuer's files are read: a file that changes in between then
-/// counts as changed.
+/// Returns the fingerprint of an issuer. Take it before the issuer's files are read: a file that
+/// changes in between then counts as changed.
 pub(super) fn issuer(issuer: &Issuer) -> Fingerprint {
     Fingerprint::of(issuer)
         .and_file(issuer.jwks_file.as_deref())
@@ -90,7 +93,8 @@ pub(super) fn issuer(issuer: &Issuer) -> Fingerprint {
         .and_secret(issuer.client_secret.as_ref())
 }
 
-/// Returns the fingerprint of a resource without its issuers. Take it before the resource's files are read.
+/// Returns the fingerprint of a resource without its issuers. Take it before the resource's files
+/// are read.
 ///
 /// `is_only` is whether it is the only resource, which serves its metadata at the root path, too.
 pub(super) fn resource(resource: &Resource, base_url: &str, is_only: bool) -> Fingerprint {
@@ -99,8 +103,8 @@ pub(super) fn resource(resource: &Resource, base_url: &str, is_only: bool) -> Fi
         .and_file(resource.upstream_ca_file.as_deref())
 }
 
-/// Returns the fingerprint of the upstream of a resource, and of how it is called. Take it before the upstream's files are
-/// read.
+/// Returns the fingerprint of the upstream of a resource, and of how it is called. Take it before
+/// the upstream's files are read.
 pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> Fingerprint {
     // Without `..`: a new setting does not compile until it is in one of the two groups.
     let Resource {
@@ -148,7 +152,8 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
     Fingerprint::of(&(address, headers, revisions)).and_file(upstream_ca_file.as_deref())
 }
 
-/// Returns the fingerprint of a rule for messages, and of the number of principals that its limit counts apart.
+/// Returns the fingerprint of a rule for messages, and of the number of principals that its limit
+/// counts apart.
 pub(super) fn rule(rule: &Rule, limits: &Limits) -> Fingerprint {
     Fingerprint::of(&(rule, limits.rate_entries))
 }
@@ -187,7 +192,8 @@ mod tests {
         ]
     }
 
-    /// J10: a part has another fingerprint if its settings or the content of its files differ, and only then.
+    /// J10: a part has another fingerprint if its settings or the content of its files differ, and
+    /// only then.
     #[test]
     fn fingerprints_follow_settings_and_files() {
         let file = tempfile::NamedTempFile::new().unwrap();

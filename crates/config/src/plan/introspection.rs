@@ -10,7 +10,8 @@ use portcullis_metadata::is_https_or_loopback_http;
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
 
-/// Validates how an issuer's tokens are validated, and adds an error for each setting that is invalid or has no effect.
+/// Validates how an issuer's tokens are validated, and adds an error for each setting that is
+/// invalid or has no effect.
 ///
 /// Returns `None` if introspection cannot be used.
 pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Validation> {

@@ -25,7 +25,8 @@ pub struct IssuerPlan {
     pub fingerprint: Fingerprint,
 }
 
-/// Validates the issuers, and adds an error for each invalid value. Returns their plans; `None` for an invalid one.
+/// Validates the issuers, and adds an error for each invalid value. Returns their plans; `None` for
+/// an invalid one.
 pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<Option<IssuerPlan>> {
     let mut plans = Vec::new();
     for (position, issuer) in configured.iter().enumerate() {
@@ -81,7 +82,8 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     };
     check_fetch(&fetch, errors);
 
-    // Settings that are invalid for themselves are replaced by valid ones, so that the others are checked.
+    // Settings that are invalid for themselves are replaced by valid ones, so that the others are
+    // checked.
     let mut settings = IssuerSettings::new(
         name.clone()
             .or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?,
@@ -128,8 +130,8 @@ fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
     }
 }
 
-/// Checks the settings together. Adds an error for each invalid one, and replaces it by its default: the check returns the
-/// first problem only.
+/// Checks the settings together. Adds an error for each invalid one, and replaces it by its
+/// default: the check returns the first problem only.
 fn check_settings(settings: &mut IssuerSettings, errors: &mut Diagnostics<'_>) {
     while let Err(error) = settings.check() {
         let text = error.to_string();

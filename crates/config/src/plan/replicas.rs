@@ -22,9 +22,11 @@ pub struct ReplicasPlan {
     pub strict: bool,
 }
 
-/// Validates the table. `sessions` are valid settings of sessions: those of the configuration, or the default.
+/// Validates the table. `sessions` are valid settings of sessions: those of the configuration, or
+/// the default.
 ///
-/// Adds an error for each value that is invalid and each file that cannot be read. Returns `None` if there is one.
+/// Adds an error for each value that is invalid and each file that cannot be read. Returns `None`
+/// if there is one.
 pub(super) fn plan(
     configured: &SharedStore,
     base_url: &Url,

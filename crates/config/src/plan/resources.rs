@@ -75,8 +75,8 @@ pub struct ResourcePlan {
     pub rule_fingerprints: Vec<Fingerprint>,
 }
 
-/// Validates the resources, and adds an error for each invalid value. Returns `None` if one is invalid. `issuers` are the
-/// plans of the issuers, `None` for an invalid one.
+/// Validates the resources, and adds an error for each invalid value. Returns `None` if one is
+/// invalid. `issuers` are the plans of the issuers, `None` for an invalid one.
 pub(super) fn plan(
     config: &Config,
     base_url: &Url,
@@ -102,7 +102,8 @@ pub(super) fn plan(
     })
 }
 
-/// Validates one resource. Adds an error for each invalid value, and returns `None` if there is one.
+/// Validates one resource. Adds an error for each invalid value, and returns `None` if there is
+/// one.
 fn resource_plan(
     resource: &Resource,
     context: &Context<'_>,
@@ -199,7 +200,8 @@ fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedReso
     Ok(metadata)
 }
 
-/// Parses the served revisions. Default: all. Adds an error for each unknown one, and returns `None` if there is one.
+/// Parses the served revisions. Default: all. Adds an error for each unknown one, and returns
+/// `None` if there is one.
 fn revisions(names: Option<&[String]>, errors: &mut Diagnostics<'_>) -> Option<Revisions> {
     let Some(names) = names else {
         return Some(Revisions::default());

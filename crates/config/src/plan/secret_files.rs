@@ -14,8 +14,9 @@ const WRITABLE: u32 = 0o022;
 /// The bit of a mode with which every user can read the content. A group can be the service's own.
 const READABLE: u32 = 0o004;
 
-/// Returns a warning for each file with a secret that every user of this machine can read, that others can write, or that belongs
-/// to a user other than root and the current one, unless that is root, who checks for another user. A file that cannot be read is an error elsewhere.
+/// Returns a warning for each file with a secret that every user of this machine can read, that
+/// others can write, or that belongs to a user other than root and the current one, unless that is
+/// root, who checks for another user. A file that cannot be read is an error elsewhere.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
     let files = secrets(config)
         .into_iter()
@@ -30,8 +31,9 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
         .collect()
 }
 
-/// Returns a warning for a file with a secret, as for those of a configuration, if others can read or replace it. `key` is the key
-/// or the option that names the file. `None` also for a file that cannot be read.
+/// Returns a warning for a file with a secret, as for those of a configuration, if others can read
+/// or replace it. `key` is the key or the option that names the file. `None` also for a file that
+/// cannot be read.
 pub fn secret_file_warning(key: &str, file: &Path) -> Option<String> {
     warning(key, file, &fs::metadata(file).ok()?)
 }
@@ -108,7 +110,8 @@ mod tests {
     use super::*;
     use crate::from_text;
 
-    /// J6: each file with a secret that others can read or write causes a warning that names its key.
+    /// J6: each file with a secret that others can read or write causes a warning that names its
+    /// key.
     #[test]
     fn exposed_files_cause_warnings() {
         Jail::expect_with(|jail| {

@@ -39,8 +39,8 @@ pub struct SessionPlan {
 
 /// Validates `[session]` and reads the keys; without configured keys, generates one.
 ///
-/// Adds an error for each value out of its range and for each unusable key. No error contains a part of a key. Returns `None`
-/// if there is one.
+/// Adds an error for each value out of its range and for each unusable key. No error contains a
+/// part of a key. Returns `None` if there is one.
 pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option<SessionPlan> {
     let times = [
         ("idle_timeout", configured.idle_timeout),

@@ -16,8 +16,9 @@ const OFF: &str = "off";
 /// The directories that systemd has created for the unit's `StateDirectory=`, separated by colons.
 const SYSTEMD_VARIABLE: &str = "STATE_DIRECTORY";
 
-/// Returns the configured directory, else the first one of systemd, else one of the user for this server. `None` if everything
-/// is kept in memory, by configuration or because the user has no such directory.
+/// Returns the configured directory, else the first one of systemd, else one of the user for this
+/// server. `None` if everything is kept in memory, by configuration or because the user has no such
+/// directory.
 ///
 /// # Errors
 /// Fails when the configured directory is empty.
@@ -53,7 +54,8 @@ mod tests {
 
     use super::*;
 
-    /// E12: the configured directory comes first, then that of systemd, then one of the user for this URL.
+    /// E12: the configured directory comes first, then that of systemd, then one of the user for
+    /// this URL.
     #[test]
     fn the_directory_follows_from_configuration_and_environment() {
         Jail::expect_with(|jail| {

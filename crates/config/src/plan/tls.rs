@@ -46,7 +46,8 @@ impl TlsFiles {
     /// Reads the files of `[tls]`, for the listener of clients.
     ///
     /// # Errors
-    /// Fails when `base_url` is plain `http`, or the files cannot be used, with an error for each fault.
+    /// Fails when `base_url` is plain `http`, or the files cannot be used, with an error for each
+    /// fault.
     pub fn new(configured: &file::Tls, base_url: &Url) -> Result<Self, Vec<Diagnostic>> {
         Diagnostics::collect(|errors| Self::for_clients(configured, base_url, errors))
     }
@@ -68,8 +69,8 @@ impl TlsFiles {
         Self::for_listener(configured, "tls", &mut errors.table("tls")).filter(|_| is_https)
     }
 
-    /// Returns the files of the table with this name, for a listener that is not at `base_url`. `errors` are those of the
-    /// table.
+    /// Returns the files of the table with this name, for a listener that is not at `base_url`.
+    /// `errors` are those of the table.
     ///
     /// Adds an error for each file that cannot be used, and returns `None` if there is one.
     pub(super) fn for_listener(
@@ -95,8 +96,8 @@ impl TlsFiles {
     /// Reads the files again.
     ///
     /// # Errors
-    /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's. The message names
-    /// each unusable file.
+    /// Fails when a file cannot be read or has no certificate or key, or the key is not the
+    /// certificate's. The message names each unusable file.
     pub fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
         Diagnostics::collect(|errors| {
             load(&self.certificates, &self.key, &mut errors.table(self.table))
@@ -145,7 +146,8 @@ pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Dia
         .collect()
 }
 
-/// Reads and parses both files, and checks that they belong together. `errors` are those of their table.
+/// Reads and parses both files, and checks that they belong together. `errors` are those of their
+/// table.
 fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option<Loaded> {
     // Before the files are read, so that a later change is noticed.
     let versions = versions(certificates, key);

@@ -23,7 +23,8 @@ const MAX_SERVICE_NAME: usize = 255;
 
 /// Validates `[traces]`. It opens no connection.
 ///
-/// Adds an error for each invalid value and for each header whose source cannot be read. Returns `None` if there is one.
+/// Adds an error for each invalid value and for each header whose source cannot be read. Returns
+/// `None` if there is one.
 pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<ExportSettings> {
     let Traces {
         endpoint,
@@ -213,7 +214,8 @@ mod tests {
         assert_eq!(error.split(" | ").count(), names.len(), "{error}");
     }
 
-    /// J9: a name that is listed twice, in other letter case, is an error: the receiver would get both values.
+    /// J9: a name that is listed twice, in other letter case, is an error: the receiver would get
+    /// both values.
     #[test]
     fn headers_are_listed_once() {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -44,7 +44,8 @@ impl UpstreamPlan {
     }
 }
 
-/// Validates the upstream of a resource, and adds an error for each invalid setting. It opens no connection.
+/// Validates the upstream of a resource, and adds an error for each invalid setting. It opens no
+/// connection.
 ///
 /// Returns `None` if a setting is invalid.
 pub(super) fn plan(
@@ -102,8 +103,9 @@ pub(super) fn plan(
     Some(UpstreamPlan::Http(Box::new(settings)))
 }
 
-/// Checks the settings together. Adds an error for each invalid one, and replaces it by a valid one: the check returns the
-/// first problem only. If the address is known to be invalid, only the others are checked.
+/// Checks the settings together. Adds an error for each invalid one, and replaces it by a valid
+/// one: the check returns the first problem only. If the address is known to be invalid, only the
+/// others are checked.
 fn check_settings(
     settings: &mut HttpUpstreamSettings,
     is_address_valid: bool,
@@ -190,8 +192,8 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     }
 }
 
-/// Returns the certificates that are trusted: none without TLS. Adds an error and returns `None` if they cannot be read, or
-/// are configured without TLS.
+/// Returns the certificates that are trusted: none without TLS. Adds an error and returns `None` if
+/// they cannot be read, or are configured without TLS.
 fn trust(
     resource: &Resource,
     address: &UpstreamAddress,

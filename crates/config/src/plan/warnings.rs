@@ -30,7 +30,8 @@ const CATCH_ALL: &[&str] = &[
     "openid",
 ];
 
-/// Returns all warnings of a configuration. `resources` are the plans of its resources, in the same order.
+/// Returns all warnings of a configuration. `resources` are the plans of its resources, in the same
+/// order.
 pub(super) fn warnings(
     config: &Config,
     base_url: &Url,
@@ -50,7 +51,8 @@ pub(super) fn warnings(
         .collect()
 }
 
-/// Warns of missing authorization, of scopes that clients do not request, and of rules and routes that never apply.
+/// Warns of missing authorization, of scopes that clients do not request, and of rules and routes
+/// that never apply.
 fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
@@ -135,7 +137,8 @@ fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
     )
 }
 
-/// Returns the pattern and its problem if no method of the served revisions matches it in its letter case.
+/// Returns the pattern and its problem if no method of the served revisions matches it in its
+/// letter case.
 fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
     let text = pattern.as_str();
     let matching = |revisions| client_methods(revisions).find(|method| pattern.matches(method));
@@ -231,7 +234,8 @@ mod tests {
         unknown_method(&NameGlob::parse(pattern).unwrap(), served).unwrap_or_default()
     }
 
-    /// B9: patterns that match a method of a served revision cause no warning, with any number of stars.
+    /// B9: patterns that match a method of a served revision cause no warning, with any number of
+    /// stars.
     #[test]
     fn known_methods_cause_no_warning() {
         for pattern in [
@@ -249,8 +253,8 @@ mod tests {
         }
     }
 
-    /// B9: a warning names an unknown method and the most similar known one. Another letter case and another revision
-    /// have warnings of their own.
+    /// B9: a warning names an unknown method and the most similar known one. Another letter case
+    /// and another revision have warnings of their own.
     #[test]
     fn unknown_methods_cause_a_warning() {
         for (pattern, words) in [

@@ -19,8 +19,9 @@ use crate::{
     type_names::{expected_type, type_of},
 };
 
-/// The similarity from which one of a few values is suggested, from 0 to 1. Lower than for keys, because there are few values to
-/// confuse: the mistakes in `command/check/mistakes` that are no misspellings (`auto` for `watch`) are similar by 0.64 or less.
+/// The similarity from which one of a few values is suggested, from 0 to 1. Lower than for keys,
+/// because there are few values to confuse: the mistakes in `command/check/mistakes` that are no
+/// misspellings (`auto` for `watch`) are similar by 0.64 or less.
 const SIMILAR_VALUE: f64 = 0.65;
 
 /// The mistake at a key.
@@ -73,8 +74,9 @@ impl Problem {
 
     /// Returns the text of the problem with `key`: the key, the problem and the fix.
     ///
-    /// A value that has the wrong type, or is not one of the known ones, is not in it: it can be a misplaced secret. The error
-    /// of a value that has the right type and is invalid can contain the value.
+    /// A value that has the wrong type, or is not one of the known ones, is not in it: it can be a
+    /// misplaced secret. The error of a value that has the right type and is invalid can contain
+    /// the value.
     pub(super) fn text(&self, key: &KeyPath) -> String {
         match self {
             Self::UnknownKey(fix) => fix.text(key),

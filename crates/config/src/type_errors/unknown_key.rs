@@ -5,13 +5,14 @@ use figment::value::Value;
 use super::lookup::{get, last_name};
 use crate::{KeyPath, Segment, TomlLines, schema, similar::similar};
 
-/// The similarity from which a key is suggested in place of another one, from 0 to 1. Chosen with the mistakes in
-/// `command/check/mistakes`: their misspellings are similar by 0.89 (`Listen`) or more, and other words for the same thing
-/// (`timeout` for `idle_timeout`) by 0.77 or less.
+/// The similarity from which a key is suggested in place of another one, from 0 to 1. Chosen with
+/// the mistakes in `command/check/mistakes`: their misspellings are similar by 0.89 (`Listen`) or
+/// more, and other words for the same thing (`timeout` for `idle_timeout`) by 0.77 or less.
 const SIMILAR_KEY: f64 = 0.8;
-/// The similarity from which a key is a misspelling even if another table has a key of exactly this name. Above that of
-/// different keys with a common beginning (`required_scopes` and `required_claims`: 0.88), and at most that of one changed
-/// character (`jwks_url` and `jwks_uri`: 0.95).
+/// The similarity from which a key is a misspelling even if another table has a key of exactly this
+/// name. Above that of different keys with a common beginning (`required_scopes` and
+/// `required_claims`: 0.88), and at most that of one changed character (`jwks_url` and `jwks_uri`:
+/// 0.95).
 const TYPO: f64 = 0.95;
 
 /// How to fix a key that is not known.
@@ -56,7 +57,8 @@ impl KeyFix {
         let (elsewhere, suggestion) =
             (tables_with(name, &table), similar(name, known, SIMILAR_KEY));
         let is_typo = similar(name, known, TYPO).is_some();
-        // At the top level, a similar key wins: the name of a key in a table is seldom written there without its table.
+        // At the top level, a similar key wins: the name of a key in a table is seldom written
+        // there without its table.
         if !elsewhere.is_empty() && !is_typo && (suggestion.is_none() || !table.is_root()) {
             return Self::MoveTo(elsewhere);
         }
@@ -101,8 +103,8 @@ impl KeyFix {
     }
 }
 
-/// Returns the headers of the tables with a key of this name. If some are in `table`, only those: the key was probably
-/// written before their header instead of after it.
+/// Returns the headers of the tables with a key of this name. If some are in `table`, only those:
+/// the key was probably written before their header instead of after it.
 fn tables_with(name: &str, table: &KeyPath) -> Vec<String> {
     let mut found = schema::tables_with(name);
     let within = format!("{}.", table.header());

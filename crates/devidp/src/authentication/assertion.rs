@@ -24,7 +24,8 @@ pub(crate) struct Assertions {
 
 /// The maximum size of an assertion in bytes.
 pub(crate) const MAX_ASSERTION: usize = 16 * 1024;
-/// The maximum remaining lifetime of an assertion, and the time for which its identifier is remembered.
+/// The maximum remaining lifetime of an assertion, and the time for which its identifier is
+/// remembered.
 const MAX_LIFETIME: Duration = Duration::from_secs(3600);
 /// The time by which `nbf` and `iat` of an assertion may be in the future.
 const LEEWAY: Duration = Duration::from_secs(10);
@@ -44,7 +45,8 @@ impl Assertions {
         })
     }
 
-    /// Returns the keys of the issuer of a token that is not verified yet, if the issuer is trusted.
+    /// Returns the keys of the issuer of a token that is not verified yet, if the issuer is
+    /// trusted.
     pub(crate) fn trusted_keys(&self, token: &CompactJws<'_>) -> Option<&KeySet> {
         let issuer = unverified_issuer(token.unverified_payload()).ok()??;
         self.trusted.get(&*issuer)
@@ -52,9 +54,10 @@ impl Assertions {
 
     /// Verifies an assertion (RFC 7523 section 3) and returns its claims.
     ///
-    /// Checks the signature, the times and the audience, which must be exactly `audience`. For assertions this is the
-    /// issuer identifier of this server (draft-ietf-oauth-rfc7523bis). Does not check the subject, nor whether the
-    /// assertion was used before; see [`use_once`](Self::use_once). The error is a sentence for the client's developer.
+    /// Checks the signature, the times and the audience, which must be exactly `audience`. For
+    /// assertions this is the issuer identifier of this server (draft-ietf-oauth-rfc7523bis). Does
+    /// not check the subject, nor whether the assertion was used before; see
+    /// [`use_once`](Self::use_once). The error is a sentence for the client's developer.
     pub(crate) fn verify(
         &self,
         keys: &KeySet,

@@ -47,8 +47,8 @@ impl<'a> ClientAssertion<'a> {
         &self.client_id
     }
 
-    /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer identifier of this
-    /// server.
+    /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer
+    /// identifier of this server.
     pub(crate) fn verify(
         &self,
         assertions: &Assertions,

@@ -62,11 +62,12 @@ impl DpopProofs {
         })
     }
 
-    /// Verifies the proof of a token request, if any, and returns the key's thumbprint (RFC 9449 sections 4.3 and 5).
+    /// Verifies the proof of a token request, if any, and returns the key's thumbprint (RFC 9449
+    /// sections 4.3 and 5).
     ///
     /// # Errors
-    /// Fails when there are several proofs, or the proof is malformed, for another request, more than a minute old or in the
-    /// future, without the required nonce, or was used before.
+    /// Fails when there are several proofs, or the proof is malformed, for another request, more
+    /// than a minute old or in the future, without the required nonce, or was used before.
     pub(crate) fn verify(&self, headers: &HeaderMap) -> Result<Option<Thumbprint>, ErrorResponse> {
         let mut values = headers.get_all(PROOF).iter();
         let Some(value) = values.next() else {
@@ -119,7 +120,8 @@ impl DpopProofs {
         Some((NONCE, HeaderValue::from_str(nonce.secret()).ok()?))
     }
 
-    /// Returns whether a URL is that of the token endpoint, without query and fragment (RFC 9449 section 4.3).
+    /// Returns whether a URL is that of the token endpoint, without query and fragment (RFC 9449
+    /// section 4.3).
     fn is_token_endpoint(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|mut url| {
             url.set_query(None);

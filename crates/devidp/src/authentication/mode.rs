@@ -1,23 +1,27 @@
 //! [`ClientAuthenticationMode`]: rules of client authentication that differ between servers.
 
-/// Which client authentication the token, revocation and device authorization endpoints accept. All modes except
-/// [`Registered`](Self::Registered) imitate servers that clients meet in practice.
+/// Which client authentication the token, revocation and device authorization endpoints accept. All
+/// modes except [`Registered`](Self::Registered) imitate servers that clients meet in practice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientAuthenticationMode {
     /// The method that the client registered, and no other one (RFC 6749 section 2.3).
     #[default]
     Registered,
-    /// As servers built on the Python SDK for MCP: they list `client_secret_post` and `client_secret_basic`, register
-    /// `client_secret_post` whichever of them the client requests, and require `client_id` in the body of every request
+    /// As servers built on the Python SDK for MCP: they list `client_secret_post` and
+    /// `client_secret_basic`, register `client_secret_post` whichever of them the client requests,
+    /// and require `client_id` in the body of every request
     /// (<https://github.com/modelcontextprotocol/python-sdk/issues/3545>).
     PythonSdk,
-    /// The registered secret by any listed method, but `client_secret_basic` fails with `invalid_client`.
+    /// The registered secret by any listed method, but `client_secret_basic` fails with
+    /// `invalid_client`.
     RejectBasic,
-    /// The registered secret by any listed method, but `client_secret_post` fails with `invalid_client`.
+    /// The registered secret by any listed method, but `client_secret_post` fails with
+    /// `invalid_client`.
     RejectPost,
-    /// The registered secret by any listed method, but `client_secret_basic` together with `client_id` in the body fails with
-    /// `invalid_client` (<https://github.com/modelcontextprotocol/python-sdk/issues/3138>).
+    /// The registered secret by any listed method, but `client_secret_basic` together with
+    /// `client_id` in the body fails with `invalid_client`
+    /// (<https://github.com/modelcontextprotocol/python-sdk/issues/3138>).
     BasicWithoutBody,
 }
 
@@ -29,8 +33,8 @@ pub(crate) enum SecretMethod {
 }
 
 impl ClientAuthenticationMode {
-    /// Checks a request against the rules of the imitated server. Does not check the registered method. The error is a
-    /// sentence for the client's developer.
+    /// Checks a request against the rules of the imitated server. Does not check the registered
+    /// method. The error is a sentence for the client's developer.
     pub(crate) fn check(
         self,
         method: Option<SecretMethod>,

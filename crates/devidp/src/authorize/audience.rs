@@ -14,12 +14,12 @@ use crate::{
 /// The maximum length of the parameter `audience` in bytes.
 const MAX_AUDIENCE: usize = 600;
 
-/// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which only one is
-/// supported, or the value that the imitated provider uses instead.
+/// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which
+/// only one is supported, or the value that the imitated provider uses instead.
 ///
 /// # Errors
-/// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated provider reads it, and when
-/// `audience` is too long, if the imitated provider reads that.
+/// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated
+/// provider reads it, and when `audience` is too long, if the imitated provider reads that.
 pub(crate) fn parse_audience(
     config: &Config,
     params: &Params,
@@ -63,7 +63,8 @@ pub(crate) fn check_single_resource(config: &Config, params: &Params) -> Result<
     }
 }
 
-/// Checks the `resource` of a token request against the audience of the authorization request (RFC 8707 section 2.2).
+/// Checks the `resource` of a token request against the audience of the authorization request (RFC
+/// 8707 section 2.2).
 pub(crate) fn check_audience(
     config: &Config,
     params: &Params,

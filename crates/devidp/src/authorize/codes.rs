@@ -15,7 +15,8 @@ use crate::{
 /// The authorization codes, and which clients users approved before.
 pub(crate) struct Codes {
     codes: Table<IssuedCode>,
-    /// The client and the user of each approval. `None` unless the imitated provider treats the first one differently.
+    /// The client and the user of each approval. `None` unless the imitated provider treats the
+    /// first one differently.
     approved: Option<Table<()>>,
 }
 
@@ -56,7 +57,8 @@ impl Codes {
         }
     }
 
-    /// Records that this user approves a request, and returns whether the client gets a refresh token.
+    /// Records that this user approves a request, and returns whether the client gets a refresh
+    /// token.
     pub(super) fn record_approval(&self, request: &AuthorizationRequest, subject: &str) -> bool {
         let key = format!("{}\n{subject}", request.client_id);
         // A full table counts as an earlier approval.
@@ -83,8 +85,8 @@ impl Codes {
         Ok(handle)
     }
 
-    /// Redeems a code. A code can be redeemed once, even if the token request fails afterwards (RFC 6749 section 10.5).
-    /// It is remembered until it expires, so a second use is detected.
+    /// Redeems a code. A code can be redeemed once, even if the token request fails afterwards (RFC
+    /// 6749 section 10.5). It is remembered until it expires, so a second use is detected.
     pub(crate) fn redeem(&self, code: &str) -> Result<Arc<Approval>, CodeError> {
         let presented = Handle::parse(code).ok_or(CodeError::Unknown)?;
         let redeemed = self.codes.update(presented.id(), |issued| {

@@ -62,8 +62,8 @@ pub(crate) fn show_request(
     )
 }
 
-/// Displays a consent page. Its ticket can be used once and only in this browser. `html` gets the ticket, the target of
-/// the form, and the nonce of the style sheet.
+/// Displays a consent page. Its ticket can be used once and only in this browser. `html` gets the
+/// ticket, the target of the form, and the nonce of the style sheet.
 pub(crate) fn show(
     app: &App,
     question: Question,
@@ -80,9 +80,10 @@ pub(crate) fn show(
     let reply = respond::page(StatusCode::OK, |nonce| {
         html(ticket.as_str(), &action, nonce)
     })?;
-    // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each page would then set a
-    // new one. Form posts from other sites send neither. Cookies do not depend on the port, so the path separates the
-    // cookie from those of other local servers. The cookie is not Secure because the server uses http.
+    // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each
+    // page would then set a new one. Form posts from other sites send neither. Cookies do not
+    // depend on the port, so the path separates the cookie from those of other local servers. The
+    // cookie is not Secure because the server uses http.
     let cookie = format!(
         "{COOKIE_NAME}={}; Path={}; Max-Age={}; HttpOnly; SameSite=Lax",
         browser.secret(),
@@ -93,11 +94,11 @@ pub(crate) fn show(
     Ok(respond::with_cookie(reply, &cookie))
 }
 
-/// Handles the submission of a consent page. Redirects to the client with a code or `access_denied`, or answers the
-/// device authorization.
+/// Handles the submission of a consent page. Redirects to the client with a code or
+/// `access_denied`, or answers the device authorization.
 ///
-/// The submission must come from a page of this server (`Origin`), from the browser to which the page was sent
-/// (cookie), and must be the first one (ticket).
+/// The submission must come from a page of this server (`Origin`), from the browser to which the
+/// page was sent (cookie), and must be the first one (ticket).
 pub(crate) fn decide(
     app: &App,
     headers: &HeaderMap,
@@ -189,7 +190,8 @@ impl Decision {
     }
 }
 
-/// Returns the question of the form's ticket if the ticket belongs to this browser. The ticket is removed.
+/// Returns the question of the form's ticket if the ticket belongs to this browser. The ticket is
+/// removed.
 fn redeem_ticket(app: &App, headers: &HeaderMap, form: &Params) -> Option<Question> {
     let ticket = Handle::parse(form.get("ticket").ok()??)?;
     app.tickets.redeem(&ticket, &parse_cookie(headers)?)

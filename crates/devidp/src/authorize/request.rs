@@ -56,8 +56,8 @@ pub(crate) enum AuthorizeError {
 }
 
 impl AuthorizationRequest {
-    /// Parses a request. The client and the redirect URI are validated first, because errors can be sent to the
-    /// redirect URI only if both are valid.
+    /// Parses a request. The client and the redirect URI are validated first, because errors can be
+    /// sent to the redirect URI only if both are valid.
     pub(super) async fn parse(
         config: &Config,
         clients: &Clients,
@@ -130,7 +130,8 @@ impl AuthorizationRequest {
     }
 }
 
-/// Returns the requested redirect URI if the client registered it; the only registered one if none is requested.
+/// Returns the requested redirect URI if the client registered it; the only registered one if none
+/// is requested.
 fn select_redirect_uri(
     client: &Client,
     requested: Option<&str>,

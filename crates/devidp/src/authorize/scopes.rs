@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is granted only if it is
-/// requested, and only to clients that may use refresh tokens.
+/// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is
+/// granted only if it is requested, and only to clients that may use refresh tokens.
 pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
 /// The scopes of OpenID Connect (OpenID Connect Core sections 5.4 and 11). They have no prefix.
 const OPENID_SCOPES: [&str; 6] = [
@@ -24,11 +24,13 @@ const OPENID_SCOPES: [&str; 6] = [
     OFFLINE_ACCESS,
 ];
 
-/// Returns the scopes to grant: the requested scopes that the server has and the client may have. If the request has no
-/// `scope`, these are all scopes that the client may have (RFC 6749 section 3.3).
+/// Returns the scopes to grant: the requested scopes that the server has and the client may have.
+/// If the request has no `scope`, these are all scopes that the client may have (RFC 6749 section
+/// 3.3).
 ///
 /// # Errors
-/// Fails when `scope` is invalid, no scope can be granted, or the imitated provider requires `scope`.
+/// Fails when `scope` is invalid, no scope can be granted, or the imitated provider requires
+/// `scope`.
 pub(crate) fn grant_scopes(
     config: &Config,
     client: &Client,

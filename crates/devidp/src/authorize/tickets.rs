@@ -12,7 +12,8 @@ use crate::{
     tables::{EVICTING_CAPACITY, RowAction, Table},
 };
 
-/// The tickets of consent pages. A ticket can be redeemed once, and only in the browser to which its page was sent.
+/// The tickets of consent pages. A ticket can be redeemed once, and only in the browser to which
+/// its page was sent.
 pub(crate) struct ConsentTickets(Table<PendingConsent>);
 
 struct PendingConsent {
@@ -51,7 +52,8 @@ impl ConsentTickets {
         );
     }
 
-    /// Returns the question of a ticket if the ticket belongs to this browser. The ticket is removed.
+    /// Returns the question of a ticket if the ticket belongs to this browser. The ticket is
+    /// removed.
     pub(super) fn redeem(&self, presented: &Handle, browser: &Secret) -> Option<Question> {
         self.0.update(presented.id(), |pending| {
             if presented.matches(&pending.ticket) && *browser == pending.browser {

@@ -3,7 +3,8 @@
 /// The maximum length of a user name in characters.
 const MAX_CHARS: usize = 64;
 
-/// Returns whether a string is a valid user name: 1 to 64 characters without control characters and surrounding spaces.
+/// Returns whether a string is a valid user name: 1 to 64 characters without control characters and
+/// surrounding spaces.
 pub(crate) fn is_user_name(name: &str) -> bool {
     !name.is_empty()
         && name.chars().count() <= MAX_CHARS

@@ -75,12 +75,12 @@ impl ClientDocuments {
         }
     }
 
-    /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures
-    /// are not cached. The description of the error is a sentence for the user.
+    /// Returns the client that the document at `id` describes. The document is fetched unless it is
+    /// cached. Failures are not cached. The description of the error is a sentence for the user.
     ///
-    /// `headers` are those of the request that names the client. A document at a loopback host is not fetched for the
-    /// scripts and subresources of a web page: any page could thereby send requests to the servers of this machine, and
-    /// learn from the response what listens there.
+    /// `headers` are those of the request that names the client. A document at a loopback host is
+    /// not fetched for the scripts and subresources of a web page: any page could thereby send
+    /// requests to the servers of this machine, and learn from the response what listens there.
     pub(crate) async fn client(
         &self,
         id: &ClientIdUrl,
@@ -132,8 +132,9 @@ impl ClientDocuments {
     }
 }
 
-/// Creates a client from a response with its document. The rules are those of open registration, except that redirect URIs
-/// are required and the only authentication methods are `none`, the default, and `private_key_jwt`.
+/// Creates a client from a response with its document. The rules are those of open registration,
+/// except that redirect URIs are required and the only authentication methods are `none`, the
+/// default, and `private_key_jwt`.
 fn parse_client(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'static str> {
     if response.status != StatusCode::OK {
         return Err("the status is not 200");
@@ -165,7 +166,8 @@ fn parse_client(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'
     })
 }
 
-/// Returns whether a request is the navigation of a browser, or comes from another program (Fetch Metadata, section 2.2).
+/// Returns whether a request is the navigation of a browser, or comes from another program (Fetch
+/// Metadata, section 2.2).
 fn is_navigation(headers: &HeaderMap) -> bool {
     headers
         .get_all("sec-fetch-mode")

@@ -8,15 +8,16 @@ pub enum GrantType {
     AuthorizationCode,
     /// `refresh_token`: the client renews an earlier grant (RFC 6749 section 6).
     RefreshToken,
-    /// `urn:ietf:params:oauth:grant-type:device_code`: the user consents in a browser on another device (RFC 8628).
+    /// `urn:ietf:params:oauth:grant-type:device_code`: the user consents in a browser on another
+    /// device (RFC 8628).
     DeviceCode,
     /// `client_credentials`: the client acts on its own behalf (RFC 6749 section 4.4).
     ClientCredentials,
-    /// `urn:ietf:params:oauth:grant-type:jwt-bearer`: the client presents an assertion of a trusted issuer (RFC 7523
-    /// section 2.1).
+    /// `urn:ietf:params:oauth:grant-type:jwt-bearer`: the client presents an assertion of a trusted
+    /// issuer (RFC 7523 section 2.1).
     JwtBearer,
-    /// `urn:ietf:params:oauth:grant-type:token-exchange`: the client exchanges an ID token for an identity assertion
-    /// for another authorization server (RFC 8693).
+    /// `urn:ietf:params:oauth:grant-type:token-exchange`: the client exchanges an ID token for an
+    /// identity assertion for another authorization server (RFC 8693).
     TokenExchange,
 }
 

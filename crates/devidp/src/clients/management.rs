@@ -20,8 +20,8 @@ use crate::{
     tables::RowAction,
 };
 
-/// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration, `PUT` replaces it, and
-/// `DELETE` deletes it. The registration access token is required.
+/// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration,
+/// `PUT` replaces it, and `DELETE` deletes it. The registration access token is required.
 pub(crate) fn manage(
     app: &App,
     id: &str,
@@ -44,8 +44,8 @@ pub(crate) fn manage(
     })
 }
 
-/// Returns the registration (RFC 7592 section 2.1). The response repeats the token of the request, because only its hash is
-/// stored.
+/// Returns the registration (RFC 7592 section 2.1). The response repeats the token of the request,
+/// because only its hash is stored.
 fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_TOKEN)?;
     let mut information = with_client(app, id, &token, |registered| {
@@ -55,7 +55,8 @@ fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse
     Ok(json_reply(StatusCode::OK, information.to_json()))
 }
 
-/// Replaces the registration and its registration access token (RFC 7592 section 2.2). Omitted members get their default.
+/// Replaces the registration and its registration access token (RFC 7592 section 2.2). Omitted
+/// members get their default.
 fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_TOKEN)?;
     let client = with_client(app, id, &token, |registered| {
@@ -104,8 +105,9 @@ fn delete(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorRespon
     Ok(plain(StatusCode::NO_CONTENT, ""))
 }
 
-/// Forgets a registered client, its codes and device authorizations, and its sessions with refresh tokens, which end.
-/// Returns whether the client was registered. Access tokens of other sessions stay active until they expire.
+/// Forgets a registered client, its codes and device authorizations, and its sessions with refresh
+/// tokens, which end. Returns whether the client was registered. Access tokens of other sessions
+/// stay active until they expire.
 pub(crate) fn forget(app: &App, id: &str) -> bool {
     let is_removed = app.clients.remove_registered(id);
     if is_removed {
@@ -116,8 +118,8 @@ pub(crate) fn forget(app: &App, id: &str) -> bool {
     is_removed
 }
 
-/// Calls `f` with a registered client if the token is its registration access token. RFC 7592 requires the same error
-/// for unknown clients.
+/// Calls `f` with a registered client if the token is its registration access token. RFC 7592
+/// requires the same error for unknown clients.
 fn with_client<R>(
     app: &App,
     id: &str,
@@ -134,8 +136,8 @@ fn with_client<R>(
     result.flatten().ok_or(NO_ACCESS)
 }
 
-/// Checks the members that an update must and must not have. Takes `client_id` and the client secret out of the metadata,
-/// and returns the secret, if present.
+/// Checks the members that an update must and must not have. Takes `client_id` and the client
+/// secret out of the metadata, and returns the secret, if present.
 fn check_update(id: &str, metadata: &mut ClientMetadata) -> Result<Option<Secret>, ErrorResponse> {
     let forbidden = [
         "registration_access_token",

@@ -1,5 +1,5 @@
-//! Validates the metadata of a client that describes itself: in a registration (RFC 7591 section 2) or in its metadata
-//! document.
+//! Validates the metadata of a client that describes itself: in a registration (RFC 7591 section 2)
+//! or in its metadata document.
 
 use portcullis_metadata::{JwkSet, client::ClientMetadata};
 

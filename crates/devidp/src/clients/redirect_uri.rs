@@ -69,9 +69,9 @@ impl RedirectUri {
 
     /// Matches the `requested` redirect URI with this registered one, and returns it if it matches.
     ///
-    /// The strings must be identical, except for the port of an `http` URL with a loopback host, which a native application
-    /// gets from the operating system (RFC 8252 section 7.3, RFC 9700 section 4.1.3). Hosts are compared as strings:
-    /// `localhost` does not match `127.0.0.1`.
+    /// The strings must be identical, except for the port of an `http` URL with a loopback host,
+    /// which a native application gets from the operating system (RFC 8252 section 7.3, RFC 9700
+    /// section 4.1.3). Hosts are compared as strings: `localhost` does not match `127.0.0.1`.
     pub(crate) fn match_requested(&self, requested: &str) -> Option<Self> {
         if *self.0.text == *requested {
             return Some(self.clone());

@@ -60,7 +60,8 @@ fn register_client(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Reply,
     store(app, client)
 }
 
-/// Stores a client under a new identifier and returns its information response (RFC 7591 section 3.2.1).
+/// Stores a client under a new identifier and returns its information response (RFC 7591 section
+/// 3.2.1).
 fn store(app: &App, new: NewClient) -> Result<Reply, ErrorResponse> {
     let NewClient {
         client,

@@ -54,12 +54,12 @@ impl Clients {
         })
     }
 
-    /// Returns the client with this identifier. This counts as a use of a registration. `headers` are those of the request
-    /// that names the client.
+    /// Returns the client with this identifier. This counts as a use of a registration. `headers`
+    /// are those of the request that names the client.
     ///
     /// # Errors
-    /// Fails when there is no such client, or its metadata document cannot be used or cannot be fetched now. The description
-    /// of the error is a sentence for the user.
+    /// Fails when there is no such client, or its metadata document cannot be used or cannot be
+    /// fetched now. The description of the error is a sentence for the user.
     pub(crate) async fn find(
         &self,
         id: &str,
@@ -91,7 +91,8 @@ impl Clients {
             .filter(|client| client.may_introspect)
     }
 
-    /// Adds a registered client. If the table is full, it replaces the least recently used one that no user has approved.
+    /// Adds a registered client. If the table is full, it replaces the least recently used one that
+    /// no user has approved.
     ///
     /// # Errors
     /// Fails when users have approved all clients of a full table.
@@ -100,7 +101,8 @@ impl Clients {
             .try_insert(id, client, |registered| !registered.is_approved)
     }
 
-    /// Calls `f` with a registered client. This does not count as a use, unless `f` returns [`RowAction::Renew`].
+    /// Calls `f` with a registered client. This does not count as a use, unless `f` returns
+    /// [`RowAction::Renew`].
     pub(crate) fn update_registered<R>(
         &self,
         id: &str,

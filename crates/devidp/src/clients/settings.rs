@@ -26,11 +26,13 @@ pub struct ClientSettings {
     /// The redirect URIs: `https`, or `http` with a loopback host and any port. Required for
     /// [`GrantType::AuthorizationCode`]. Default none.
     pub redirect_uris: Vec<String>,
-    /// The grant types that the client may use. Default none, which is right for a client that only introspects.
+    /// The grant types that the client may use. Default none, which is right for a client that only
+    /// introspects.
     pub grant_types: Vec<GrantType>,
     /// The scopes that the client may request. Default all scopes of the server.
     pub scopes: Option<Scopes>,
-    /// Whether the client is a protected resource that may introspect tokens (RFC 7662). Default `false`.
+    /// Whether the client is a protected resource that may introspect tokens (RFC 7662). Default
+    /// `false`.
     pub may_introspect: bool,
 }
 

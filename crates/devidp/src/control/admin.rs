@@ -18,8 +18,9 @@ use crate::{
     },
 };
 
-/// Returns whether a request does not come from a browser, which sends at least one of these headers. In addition, a
-/// page of another site needs a CORS preflight for these requests, and preflights are rejected here.
+/// Returns whether a request does not come from a browser, which sends at least one of these
+/// headers. In addition, a page of another site needs a CORS preflight for these requests, and
+/// preflights are rejected here.
 pub(crate) fn is_not_from_browser(headers: &HeaderMap) -> bool {
     ["sec-fetch-site", "sec-fetch-mode"]
         .iter()

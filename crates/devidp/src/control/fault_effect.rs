@@ -19,8 +19,8 @@ use crate::{
 
 const MAX_HANG: Duration = Duration::from_secs(300);
 const TRUNCATED_JSON: &[u8] = br#"{"keys":[{"kty":"RSA","#;
-/// The issuer that replaces the real one. It has another host, so a client that does not compare issuers contacts that
-/// host.
+/// The issuer that replaces the real one. It has another host, so a client that does not compare
+/// issuers contacts that host.
 const WRONG_ISSUER: &str = "https://wrong-issuer.example";
 
 /// What to do with a request.

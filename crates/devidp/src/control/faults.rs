@@ -9,7 +9,8 @@ use crate::server::endpoint::Endpoint;
 
 /// A simulated fault, to test how clients and resource servers handle it.
 ///
-/// Faults at one point apply in the order of injection, one per request. Each applies to the given number of requests.
+/// Faults at one point apply in the order of injection, one per request. Each applies to the given
+/// number of requests.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -63,10 +64,11 @@ pub enum FaultKind {
     Status(StatusCode),
     /// The response is 200 with truncated JSON.
     Garbage,
-    /// There is no response. The connection is closed when the client leaves, after 5 min, or when the server stops.
+    /// There is no response. The connection is closed when the client leaves, after 5 min, or when
+    /// the server stops.
     Hang,
-    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of redirects without a
-    /// consent page at [`FaultPoint::Authorize`]. Not valid at other points.
+    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of
+    /// redirects without a consent page at [`FaultPoint::Authorize`]. Not valid at other points.
     WrongIssuer,
     /// The connection is closed without a response.
     Drop,

@@ -67,7 +67,8 @@ struct DeviceAuthorization {
 
 /// The time in which a device authorization can be answered and polled.
 pub(super) const LIFETIME: Duration = Duration::from_secs(600);
-/// The time for which an expired device authorization is remembered, so that a poll learns that it has expired.
+/// The time for which an expired device authorization is remembered, so that a poll learns that it
+/// has expired.
 const RETENTION: Duration = Duration::from_secs(600);
 /// The initial minimum time between two polls (RFC 8628 section 3.2).
 pub(super) const INTERVAL: Duration = Duration::from_secs(5);
@@ -116,8 +117,8 @@ impl DeviceAuthorizations {
         self.update_pending(user_code, |authorization| authorization.request.clone())
     }
 
-    /// Stores the user's answer and returns the client identifier. Returns `None` if no device authorization with this
-    /// user code waits for an answer.
+    /// Stores the user's answer and returns the client identifier. Returns `None` if no device
+    /// authorization with this user code waits for an answer.
     pub(super) fn answer(&self, user_code: &UserCode, answer: Answer) -> Option<Box<str>> {
         let client_id = self.update_pending(user_code, |authorization| {
             authorization.answer = answer;
@@ -127,7 +128,8 @@ impl DeviceAuthorizations {
         Some(client_id)
     }
 
-    /// Polls with a device code (RFC 8628 section 3.4). An approved device authorization is returned once.
+    /// Polls with a device code (RFC 8628 section 3.4). An approved device authorization is
+    /// returned once.
     pub(crate) fn poll(
         &self,
         device_code: &Handle,

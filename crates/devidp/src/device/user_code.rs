@@ -16,7 +16,8 @@ impl UserCode {
         while code.len() < LENGTH {
             let mut byte = [0];
             getrandom::fill(&mut byte)?;
-            // Bytes above the largest multiple of 20 are skipped, so every letter is equally likely.
+            // Bytes above the largest multiple of 20 are skipped, so every letter is equally
+            // likely.
             if byte[0] < 240 {
                 code.extend(
                     LETTERS

@@ -1,4 +1,5 @@
-//! The pages on which the user enters a user code and answers the device authorization (RFC 8628 section 3.3).
+//! The pages on which the user enters a user code and answers the device authorization (RFC 8628
+//! section 3.3).
 
 use http::{HeaderMap, StatusCode};
 
@@ -22,15 +23,16 @@ pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
     entry_page(app, StatusCode::OK, None)
 }
 
-/// Displays the consent page for the user code in the query, or the entry page if there is none. The answer needs the
-/// ticket of the page and the same browser, as that to an authorization request. The page shows the code, so that the user
-/// can compare it (RFC 8628 section 3.3.1).
+/// Displays the consent page for the user code in the query, or the entry page if there is none.
+/// The answer needs the ticket of the page and the same browser, as that to an authorization
+/// request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
 pub(crate) fn show_consent(
     app: &App,
     query: &str,
     headers: &HeaderMap,
 ) -> Result<Reply, getrandom::Error> {
-    // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
+    // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628
+    // section 5.1).
     if app.devices.has_too_many_wrong_user_codes() {
         return respond::error_page(
             StatusCode::TOO_MANY_REQUESTS,

@@ -9,7 +9,8 @@ use crate::providers::profile::{
 /// The tenant, in the paths below too. Microsoft's documentation uses it in examples.
 const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
 
-/// The application identifier of the API that tokens are issued for. Microsoft's documentation uses it in examples.
+/// The application identifier of the API that tokens are issued for. Microsoft's documentation uses
+/// it in examples.
 const API: &str = "00001111-aaaa-2222-bbbb-3333cccc4444";
 /// The same as a URI, which is the prefix of the API's scopes.
 const API_URI: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444";
@@ -166,7 +167,8 @@ fn claims_v1(claims: &mut Map<String, Value>) {
     claims_of_both(claims, "1.0");
 }
 
-/// Renames and removes the claims in which both versions differ from a JWT access token (RFC 9068), and adds their own.
+/// Renames and removes the claims in which both versions differ from a JWT access token (RFC 9068),
+/// and adds their own.
 fn claims_of_both(claims: &mut Map<String, Value>, version: &str) {
     for (name, renamed) in [("scope", "scp"), ("jti", "uti")] {
         if let Some(value) = claims.remove(name) {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// The behaviour in which providers differ. [`STANDARD`](Self::STANDARD) is the behaviour without a provider.
+/// The behaviour in which providers differ. [`STANDARD`](Self::STANDARD) is the behaviour without a
+/// provider.
 pub(crate) struct Profile {
     /// The issuer path, unless the settings have one.
     pub(crate) issuer_path: &'static str,
@@ -22,7 +23,8 @@ pub(crate) struct Profile {
     pub(crate) sends_session_state: bool,
     /// How the audience of a token is chosen.
     pub(crate) audience: AudienceRule,
-    /// The identifier of the API that prefixes each of its scopes in requests and responses, but not in tokens.
+    /// The identifier of the API that prefixes each of its scopes in requests and responses, but
+    /// not in tokens.
     pub(crate) scope_prefix: Option<&'static str>,
     /// The format of access tokens.
     pub(crate) token_format: TokenFormat,
@@ -83,12 +85,13 @@ pub(crate) struct OtherDocument {
 pub(crate) enum AudienceRule {
     /// It is the `resource` of the request (RFC 8707).
     Resource,
-    /// `resource` is ignored. The audience is the default resource of the settings or, without it, this value.
+    /// `resource` is ignored. The audience is the default resource of the settings or, without it,
+    /// this value.
     Default(Option<&'static str>),
     /// As `Default(None)`, but a second `resource` is an error.
     DefaultWithSingleResource,
-    /// `resource` is ignored. The audience is the parameter `audience` or, without it, the default resource of the
-    /// settings.
+    /// `resource` is ignored. The audience is the parameter `audience` or, without it, the default
+    /// resource of the settings.
     AudienceParameter,
     /// The audience is this value. A `resource` must be the prefix of the requested scopes.
     Fixed(&'static str),
@@ -109,8 +112,8 @@ pub(crate) enum TokenFormat {
 pub(crate) enum RefreshTokenRule {
     /// If it requests the scope `offline_access`.
     OfflineAccess,
-    /// If it sends `access_type=offline`, and the user approves the client for the first time or it sends
-    /// `prompt=consent`.
+    /// If it sends `access_type=offline`, and the user approves the client for the first time or it
+    /// sends `prompt=consent`.
     AccessType,
     Always,
     Never,

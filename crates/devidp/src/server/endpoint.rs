@@ -18,9 +18,11 @@ pub(crate) enum Endpoint {
     DeviceAuthorization,
     /// The page on which the user enters a user code.
     Device,
-    /// The consent page for a user code. Its path is below `Authorize`, which is the path of the consent cookie.
+    /// The consent page for a user code. Its path is below `Authorize`, which is the path of the
+    /// consent cookie.
     DeviceConsent,
-    /// The target of the consent form. Its path is below `Authorize`, which is the path of the consent cookie.
+    /// The target of the consent form. Its path is below `Authorize`, which is the path of the
+    /// consent cookie.
     Consent,
     Token,
     /// The introspection endpoint.
@@ -55,7 +57,8 @@ impl Endpoint {
         Self::AnswerDevice,
     ];
 
-    /// Returns the endpoint for a path that is not one of a metadata document. Paths are compared without percent-decoding.
+    /// Returns the endpoint for a path that is not one of a metadata document. Paths are compared
+    /// without percent-decoding.
     pub(crate) fn find(path: &str, issuer_path: &str) -> Option<Self> {
         if path
             .strip_prefix(issuer_path)
@@ -129,8 +132,8 @@ impl Endpoint {
         )
     }
 
-    /// Returns whether scripts of other origins may use the endpoint. Pages for the user and the introspection endpoint are
-    /// excluded.
+    /// Returns whether scripts of other origins may use the endpoint. Pages for the user and the
+    /// introspection endpoint are excluded.
     pub(crate) const fn allows_cross_origin(self) -> bool {
         matches!(
             self,

@@ -3,8 +3,8 @@
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-/// The parameters of a query or a form body (RFC 6749 appendix B). Values may be secrets, so they are wiped on drop and
-/// there is no `Debug`.
+/// The parameters of a query or a form body (RFC 6749 appendix B). Values may be secrets, so they
+/// are wiped on drop and there is no `Debug`.
 pub(crate) struct Params(Vec<(String, Zeroizing<String>)>);
 
 /// A parameter occurs more than once, which RFC 6749 section 3.1 does not allow.

@@ -4,8 +4,9 @@ use http::StatusCode;
 
 use crate::server::form::DuplicateParameter;
 
-/// The error codes of this server (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2,
-/// RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 9449 sections 5 and 8, OpenID Connect Core section 3.1.2.6).
+/// The error codes of this server (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC
+/// 8707 section 2, RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 9449 sections 5 and 8, OpenID
+/// Connect Core section 3.1.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorCode {
     AccessDenied,
@@ -21,7 +22,8 @@ pub(crate) enum ErrorCode {
     InvalidScope,
     InvalidTarget,
     InvalidToken,
-    /// `invalid_token` in the body. The challenge has no error, because the request has no token (RFC 6750 section 3.1).
+    /// `invalid_token` in the body. The challenge has no error, because the request has no token
+    /// (RFC 6750 section 3.1).
     MissingToken,
     RequestNotSupported,
     RequestUriNotSupported,
@@ -76,7 +78,8 @@ impl ErrorCode {
     }
 }
 
-/// An error with a description for the client's developer. The description contains no value from the request.
+/// An error with a description for the client's developer. The description contains no value from
+/// the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorResponse {
     pub(crate) code: ErrorCode,

@@ -41,8 +41,8 @@ pub(crate) fn json_reply(status: StatusCode, body: Vec<u8>) -> Reply {
     with_headers(status, Bytes::from(body), headers)
 }
 
-/// Returns a JSON error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2). A 401 has the challenge of its scheme
-/// (RFC 6750 section 3, RFC 7617 section 2).
+/// Returns a JSON error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2). A 401 has the
+/// challenge of its scheme (RFC 6750 section 3, RFC 7617 section 2).
 pub(crate) fn json_error(error: ErrorResponse) -> Reply {
     json_error_with_status(error.code.status(), error)
 }
@@ -63,14 +63,15 @@ pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -
     reply
 }
 
-/// Returns an HTML page. `html` gets the nonce of the style sheet. The page cannot be framed and runs no scripts.
+/// Returns an HTML page. `html` gets the nonce of the style sheet. The page cannot be framed and
+/// runs no scripts.
 pub(crate) fn page(
     status: StatusCode,
     html: impl FnOnce(&str) -> String,
 ) -> Result<Reply, getrandom::Error> {
     let nonce = random_text(16)?;
-    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later
-    // ones. Their hosts are unknown, so the policy allows them by scheme.
+    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect
+    // URI and to later ones. Their hosts are unknown, so the policy allows them by scheme.
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{}'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'",
         *nonce
@@ -111,7 +112,8 @@ pub(crate) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Reply {
     browser_response(status, text.into(), "text/plain; charset=utf-8")
 }
 
-/// Adds a cookie to a response. Returns status 500 instead if `cookie` is not visible ASCII and spaces.
+/// Adds a cookie to a response. Returns status 500 instead if `cookie` is not visible ASCII and
+/// spaces.
 pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     match HeaderValue::from_str(cookie) {
         Ok(cookie) => {
@@ -125,9 +127,9 @@ pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     }
 }
 
-/// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because
-/// browsers then send `Origin: null` with the consent form, like some pages of other sites. `same-origin` also sends no
-/// referrer to other origins.
+/// Returns a response with the security headers for browsers. The referrer policy is not
+/// `no-referrer`, because browsers then send `Origin: null` with the consent form, like some pages
+/// of other sites. `same-origin` also sends no referrer to other origins.
 fn browser_response(status: StatusCode, body: Bytes, content_type: &'static str) -> Reply {
     let headers = [
         (CONTENT_TYPE, content_type),

@@ -40,7 +40,8 @@ const MAX_QUERY_SIZE: usize = 8 * 1024;
 const MAX_BODY_SIZE: usize = 16 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The connection is closed without a response because of a fault. hyper closes a connection on any error.
+/// The connection is closed without a response because of a fault. hyper closes a connection on any
+/// error.
 #[derive(Debug, thiserror::Error)]
 #[error("a scripted fault")]
 pub(crate) struct ConnectionClosed;
@@ -50,7 +51,8 @@ pub(crate) async fn handle(
     app: &Arc<App>,
     request: Request<Incoming>,
 ) -> Result<Reply, ConnectionClosed> {
-    // Without this check, a site whose name resolves to a loopback address could access this server (DNS rebinding).
+    // Without this check, a site whose name resolves to a loopback address could access this server
+    // (DNS rebinding).
     if !is_for_loopback(&request) {
         return Ok(plain(
             StatusCode::FORBIDDEN,
@@ -207,8 +209,8 @@ async fn handle_admin(app: &Arc<App>, endpoint: Endpoint, head: &Parts, body: In
     }
 }
 
-/// Returns whether `Host` and the authority of the request line, if any, are loopback names. The port is not checked,
-/// because port forwarding may change it.
+/// Returns whether `Host` and the authority of the request line, if any, are loopback names. The
+/// port is not checked, because port forwarding may change it.
 fn is_for_loopback(request: &Request<Incoming>) -> bool {
     let host = request
         .headers()

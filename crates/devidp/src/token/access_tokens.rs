@@ -47,7 +47,8 @@ impl AccessTokens {
         }
     }
 
-    /// Issues an access token for a session with some of its scopes. `key` is the thumbprint of the DPoP key, if any.
+    /// Issues an access token for a session with some of its scopes. `key` is the thumbprint of the
+    /// DPoP key, if any.
     pub(super) fn issue(
         &self,
         session: &Session,
@@ -91,8 +92,8 @@ impl AccessTokens {
         Ok(token)
     }
 
-    /// Verifies an access token and returns its claims. Returns `None` if it was not issued by this process or has
-    /// expired. Does not check whether it or its session was revoked.
+    /// Verifies an access token and returns its claims. Returns `None` if it was not issued by this
+    /// process or has expired. Does not check whether it or its session was revoked.
     pub(super) fn verify(&self, token: &str) -> Option<AccessTokenClaims> {
         let claims = match self.find_opaque(token) {
             Some(payload) => AccessTokenClaims::parse(&payload).ok()?,
@@ -132,7 +133,8 @@ impl AccessTokens {
         claims::token_id(claims).map_or(Ok(()), |id| self.revoked.insert_new(id, ()).map(drop))
     }
 
-    /// Returns whether a token was revoked. A token without an identifier, which is never issued, counts as revoked.
+    /// Returns whether a token was revoked. A token without an identifier, which is never issued,
+    /// counts as revoked.
     pub(super) fn is_revoked(&self, claims: &AccessTokenClaims) -> bool {
         claims::token_id(claims).is_none_or(|id| self.revoked.contains(id))
     }

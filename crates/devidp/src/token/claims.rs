@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{config::Config, handle::random_text, token::session::Session};
 
-/// Returns the claims of a new access token (RFC 7519 section 4, RFC 9068 section 2.2), as the imitated provider names
-/// them. `key` is the thumbprint of the DPoP key, if any.
+/// Returns the claims of a new access token (RFC 7519 section 4, RFC 9068 section 2.2), as the
+/// imitated provider names them. `key` is the thumbprint of the DPoP key, if any.
 pub(super) fn create(
     config: &Config,
     session: &Session,

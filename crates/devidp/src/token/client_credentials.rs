@@ -8,8 +8,8 @@ use crate::{
     token::{Issued, TokenRequest, session::Session},
 };
 
-/// Issues an access token whose subject is the client itself (RFC 6749 section 4.4, RFC 9068 section 2.2). There is no
-/// refresh token.
+/// Issues an access token whose subject is the client itself (RFC 6749 section 4.4, RFC 9068
+/// section 2.2). There is no refresh token.
 pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
     let TokenRequest { caller, form, key } = request;
     let session = Session {

@@ -7,7 +7,8 @@ use crate::{
     token::{Issued, TokenRequest, session::Session},
 };
 
-/// Exchanges a device code for tokens once the user has approved it. A device code can be used once.
+/// Exchanges a device code for tokens once the user has approved it. A device code can be used
+/// once.
 pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "device_code is missing");

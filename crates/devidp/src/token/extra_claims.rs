@@ -25,13 +25,14 @@ const OWN_CLAIMS: [&str; 18] = [
     "typ",
     "uti",
 ];
-/// The claim in which Authentik has the identifier of a token. At other providers it has another meaning.
+/// The claim in which Authentik has the identifier of a token. At other providers it has another
+/// meaning.
 const AUTHENTIK_TOKEN_ID: &str = "uid";
 /// The maximum size of all extra claims in bytes.
 const MAX_EXTRA_CLAIMS: usize = 4096;
 
-/// Checks that the extra claims have names that the server does not use when it imitates this provider, and at most 4096
-/// bytes as JSON.
+/// Checks that the extra claims have names that the server does not use when it imitates this
+/// provider, and at most 4096 bytes as JSON.
 pub(crate) fn check(
     claims: &Map<String, Value>,
     provider: Option<Provider>,

@@ -34,8 +34,8 @@ struct ExchangeRequest<'a> {
     subject_token: &'a str,
 }
 
-/// Exchanges an ID token of a trusted issuer for an identity assertion for another authorization server (RFC 8693
-/// section 2, draft-ietf-oauth-identity-assertion-authz-grant section 4.3).
+/// Exchanges an ID token of a trusted issuer for an identity assertion for another authorization
+/// server (RFC 8693 section 2, draft-ietf-oauth-identity-assertion-authz-grant section 4.3).
 pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, ErrorResponse> {
     let TokenRequest { caller, form, .. } = request;
     let ExchangeRequest {

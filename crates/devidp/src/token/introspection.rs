@@ -15,8 +15,8 @@ use crate::{
     token::claims,
 };
 
-/// Handles the introspection endpoint (RFC 7662 section 2). Everything except a valid access token of this server is
-/// inactive.
+/// Handles the introspection endpoint (RFC 7662 section 2). Everything except a valid access token
+/// of this server is inactive.
 pub(crate) fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
     respond(app, headers, form).unwrap_or_else(|error| {
         tracing::info!(

@@ -13,11 +13,13 @@ use crate::{
     token::{Issued, TokenRequest, session::Session},
 };
 
-/// The `typ` of an identity assertion (draft-ietf-oauth-identity-assertion-authz-grant section 3.1).
+/// The `typ` of an identity assertion (draft-ietf-oauth-identity-assertion-authz-grant section
+/// 3.1).
 pub(super) const ID_JAG: &str = "oauth-id-jag+jwt";
 
-/// Issues an access token for the subject of a trusted issuer's assertion (RFC 7523 section 2.1). The assertion is an
-/// identity assertion for the client, which can be used once, or the token of a workload, which can be used again.
+/// Issues an access token for the subject of a trusted issuer's assertion (RFC 7523 section 2.1).
+/// The assertion is an identity assertion for the client, which can be used once, or the token of a
+/// workload, which can be used again.
 pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "assertion is missing");
@@ -72,8 +74,8 @@ fn granted_scopes(scopes: Scopes, claims: &AccessTokenClaims) -> Result<Scopes, 
     Ok(granted)
 }
 
-/// Checks the audience against the `resource` of an identity assertion, if it has one. Several resources are not
-/// supported.
+/// Checks the audience against the `resource` of an identity assertion, if it has one. Several
+/// resources are not supported.
 fn check_granted_resource(
     audience: Option<&str>,
     claims: &AccessTokenClaims,

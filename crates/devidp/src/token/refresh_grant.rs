@@ -7,7 +7,8 @@ use crate::{
     token::{Issued, TokenRequest, session::Session},
 };
 
-/// Exchanges a refresh token for a new access token and the next refresh token (RFC 6749 section 6, OAuth 2.1).
+/// Exchanges a refresh token for a new access token and the next refresh token (RFC 6749 section 6,
+/// OAuth 2.1).
 pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "refresh_token is missing");

@@ -14,8 +14,8 @@ use crate::{
     token::claims,
 };
 
-/// Handles the revocation endpoint (RFC 7009 section 2). A client can revoke only its own tokens. The response for an
-/// invalid token is a success. Revoking a refresh token ends its session.
+/// Handles the revocation endpoint (RFC 7009 section 2). A client can revoke only its own tokens.
+/// The response for an invalid token is a success. Revoking a refresh token ends its session.
 pub(crate) async fn revoke(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
     match revoke_token(app, headers, form).await {
         Ok(()) => plain(StatusCode::OK, ""),

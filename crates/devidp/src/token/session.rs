@@ -4,7 +4,8 @@ use portcullis_metadata::{Scopes, UnixTime};
 
 use crate::{authentication::dpop::Thumbprint, authorize::codes::Approval};
 
-/// The session of an approval, which refresh tokens continue. Its identifier is the `sid` of its access tokens.
+/// The session of an approval, which refresh tokens continue. Its identifier is the `sid` of its
+/// access tokens.
 #[derive(Clone)]
 pub(crate) struct Session {
     /// A random identifier.

@@ -21,8 +21,8 @@ pub(crate) struct Sessions {
     rotation: RotationRule,
 }
 
-/// A refresh token and those that it replaced. Only the current one is valid. A session has several families if the
-/// imitated provider keeps old refresh tokens valid.
+/// A refresh token and those that it replaced. Only the current one is valid. A session has several
+/// families if the imitated provider keeps old refresh tokens valid.
 struct TokenFamily {
     current: Handle,
     session: Session,
@@ -57,11 +57,12 @@ impl Sessions {
         Ok(Secret::new(handle.as_str()))
     }
 
-    /// Uses a refresh token and returns its session and the refresh token for the response. It replaces the used one
-    /// (RFC 9700 section 4.14.2), unless the imitated provider keeps that valid.
+    /// Uses a refresh token and returns its session and the refresh token for the response. It
+    /// replaces the used one (RFC 9700 section 4.14.2), unless the imitated provider keeps that
+    /// valid.
     ///
-    /// `check` validates the request against the session. If it fails, the token stays valid. If the token was replaced
-    /// before, it has been stolen, and its session is withdrawn.
+    /// `check` validates the request against the session. If it fails, the token stays valid. If
+    /// the token was replaced before, it has been stolen, and its session is withdrawn.
     pub(super) fn rotate(
         &self,
         presented: &str,
@@ -123,8 +124,8 @@ impl Sessions {
 
     /// Ends a session: removes its refresh token and makes its access tokens inactive.
     pub(super) fn withdraw(&self, session_id: &str) {
-        // The session is listed before its refresh tokens are removed: `issue_refresh_token` checks the list after
-        // inserting.
+        // The session is listed before its refresh tokens are removed: `issue_refresh_token` checks
+        // the list after inserting.
         if self.withdrawn.insert_new(session_id, ()).is_err() {
             tracing::warn!(
                 "too many sessions are withdrawn: the access tokens of this session stay active until they expire"

@@ -55,7 +55,8 @@ async fn is_active(server: &Server, token: &str) -> bool {
         == true
 }
 
-/// K1: a workload exchanges the token of its platform any number of times. Other tokens are rejected.
+/// K1: a workload exchanges the token of its platform any number of times. Other tokens are
+/// rejected.
 #[tokio::test]
 async fn a_workload_exchanges_the_token_of_its_platform() {
     let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
@@ -138,7 +139,8 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
     );
 }
 
-/// An enterprise whose users sign in at `PLATFORM`, and the server of a resource, which trusts the enterprise.
+/// An enterprise whose users sign in at `PLATFORM`, and the server of a resource, which trusts the
+/// enterprise.
 struct Enterprise {
     login: SigningKey,
     enterprise: Server,
@@ -196,7 +198,8 @@ impl Enterprise {
     }
 }
 
-/// K1: an ID token is exchanged for an identity assertion, which another server exchanges for an access token once.
+/// K1: an ID token is exchanged for an identity assertion, which another server exchanges for an
+/// access token once.
 #[tokio::test]
 async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     let fixture = Enterprise::start().await;
@@ -262,7 +265,8 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     );
 }
 
-/// K1: other tokens than ID tokens for the client are not exchanged, and every parameter except `scope` is required.
+/// K1: other tokens than ID tokens for the client are not exchanged, and every parameter except
+/// `scope` is required.
 #[tokio::test]
 async fn other_tokens_are_not_exchanged() {
     let fixture = Enterprise::start().await;
@@ -342,7 +346,8 @@ async fn an_identity_assertion_limits_the_token() {
     }
 }
 
-/// Without a trusted issuer both grant types are disabled. A trusted issuer without keys is rejected at start.
+/// Without a trusted issuer both grant types are disabled. A trusted issuer without keys is
+/// rejected at start.
 #[tokio::test]
 async fn no_issuer_is_trusted_by_default() {
     let server =

@@ -97,7 +97,8 @@ async fn a_signed_assertion_authenticates_the_client_once() {
     assert_eq!(response.json()["active"], true, "{}", response.body);
 }
 
-/// K1: the audience of an assertion must be exactly the issuer, and its lifetime must be short and current.
+/// K1: the audience of an assertion must be exactly the issuer, and its lifetime must be short and
+/// current.
 #[tokio::test]
 async fn invalid_assertions_are_rejected() {
     let signer = Signer::start().await;

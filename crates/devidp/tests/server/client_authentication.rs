@@ -63,7 +63,8 @@ fn basic_credential(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// K1: like the Python SDK: registrations get `client_secret_post`, and every request needs `client_id` in its body.
+/// K1: like the Python SDK: registrations get `client_secret_post`, and every request needs
+/// `client_id` in its body.
 #[tokio::test]
 async fn the_mode_of_the_python_sdk() {
     let server = start(ClientAuthenticationMode::PythonSdk).await;

@@ -74,7 +74,8 @@ async fn a_configured_client_obtains_a_token() {
     assert_eq!(machine.location(), None, "it has no redirect URI");
 }
 
-/// K1: the client credentials grant requires the registered authentication method and issues no refresh token.
+/// K1: the client credentials grant requires the registered authentication method and issues no
+/// refresh token.
 #[tokio::test]
 async fn client_credentials_issue_a_token_for_the_client() {
     let post = ClientSettings {

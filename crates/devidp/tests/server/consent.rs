@@ -58,7 +58,8 @@ impl ShownPage {
     }
 }
 
-/// K1, K2: the page displays the client, redirect host, scopes and resource, and states that it is for development.
+/// K1, K2: the page displays the client, redirect host, scopes and resource, and states that it is
+/// for development.
 #[tokio::test]
 async fn the_page_displays_the_request() {
     let server = Server::start(|settings| settings.user = "zoë".to_owned()).await;

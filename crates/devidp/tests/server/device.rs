@@ -54,7 +54,8 @@ fn text<'a>(started: &'a Value, member: &str) -> &'a str {
     started[member].as_str().unwrap()
 }
 
-/// K1: the user enters the code, compares it and approves; the client gets tokens for the resource, once.
+/// K1: the user enters the code, compares it and approves; the client gets tokens for the resource,
+/// once.
 #[tokio::test]
 async fn a_device_is_approved_on_the_page() {
     let server = Server::start(|_| {}).await;
@@ -395,7 +396,8 @@ async fn wrong_user_codes_are_limited() {
     assert!(!markup.body.contains("<script>"));
 }
 
-/// K1: with automatic consent, the first poll succeeds; a confidential client authenticates for both requests.
+/// K1: with automatic consent, the first poll succeeds; a confidential client authenticates for
+/// both requests.
 #[tokio::test]
 async fn automatic_consent_approves_devices() {
     let server = Server::start(|settings| {

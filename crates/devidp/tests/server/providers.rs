@@ -13,7 +13,8 @@ const API: &str = "00001111-aaaa-2222-bbbb-3333cccc4444";
 const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
 const SECRET: &str = "hush";
 
-/// Starts an imitation with automatic consent, admin endpoints, and the clients `public` and `web`, which has a secret.
+/// Starts an imitation with automatic consent, admin endpoints, and the clients `public` and `web`,
+/// which has a secret.
 async fn start(provider: Provider, change: impl FnOnce(&mut DevIdpSettings)) -> Server {
     Server::start(|settings| {
         settings.provider = Some(provider);
@@ -347,7 +348,8 @@ async fn github_responds_in_its_own_format() {
     }
 }
 
-/// K1: Okta: a fixed audience, scopes as an array, and a registration endpoint that needs an API token.
+/// K1: Okta: a fixed audience, scopes as an array, and a registration endpoint that needs an API
+/// token.
 #[tokio::test]
 async fn okta_renames_claims() {
     let server = start(Provider::Okta, |_| {}).await;
@@ -451,7 +453,8 @@ async fn auth0_needs_an_audience() {
     );
 }
 
-/// K1: Keycloak: `resource` is ignored, and registrations with unknown members or scopes are rejected.
+/// K1: Keycloak: `resource` is ignored, and registrations with unknown members or scopes are
+/// rejected.
 #[tokio::test]
 async fn keycloak_ignores_resource() {
     let server = start(Provider::Keycloak, |_| {}).await;

@@ -122,7 +122,8 @@ async fn a_reused_code_ends_its_session() {
     assert!(!is_active(&server, &token).await);
 }
 
-/// K1: a refresh token requires the grant type in the registration and `offline_access` in the request.
+/// K1: a refresh token requires the grant type in the registration and `offline_access` in the
+/// request.
 #[tokio::test]
 async fn a_refresh_token_requires_offline_access() {
     let server = server().await;
@@ -168,7 +169,8 @@ async fn a_refresh_token_requires_offline_access() {
     }
 }
 
-/// A refresh token is bound to its client, resource and scopes. A failed request does not invalidate it.
+/// A refresh token is bound to its client, resource and scopes. A failed request does not
+/// invalidate it.
 #[tokio::test]
 async fn a_refresh_token_is_bound_to_its_session() {
     let server = server().await;

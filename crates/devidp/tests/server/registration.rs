@@ -161,7 +161,8 @@ async fn large_bodies_and_other_types_are_rejected() {
     assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
-/// K1: the number of clients is limited. Of those that no user approved, the least recently used one is evicted.
+/// K1: the number of clients is limited. Of those that no user approved, the least recently used
+/// one is evicted.
 #[tokio::test]
 async fn the_least_recently_used_client_is_evicted() {
     let server = Server::start(|settings| {
@@ -227,7 +228,8 @@ async fn an_unused_client_expires() {
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
 }
 
-/// K1: if an initial access token is configured, requests without it are rejected (RFC 7591 section 3).
+/// K1: if an initial access token is configured, requests without it are rejected (RFC 7591 section
+/// 3).
 #[tokio::test]
 async fn an_initial_access_token_is_required() {
     let server = Server::start(|settings| {

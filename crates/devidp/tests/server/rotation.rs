@@ -48,7 +48,8 @@ async fn is_active(server: &Server, token: &str) -> bool {
         == true
 }
 
-/// K1: after a rotation new tokens use new keys, and the old keys stay published until their tokens expire.
+/// K1: after a rotation new tokens use new keys, and the old keys stay published until their tokens
+/// expire.
 #[tokio::test]
 async fn old_keys_stay_published_until_their_tokens_expire() {
     let server = Server::with_auto_consent().await;
@@ -77,7 +78,8 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
     assert_eq!(published(&server).await.len(), 2);
 }
 
-/// Old keys stay published for 5 min, the lifetime of identity assertions, even if access tokens expire earlier.
+/// Old keys stay published for 5 min, the lifetime of identity assertions, even if access tokens
+/// expire earlier.
 #[tokio::test]
 async fn old_keys_stay_published_for_identity_assertions() {
     let server =

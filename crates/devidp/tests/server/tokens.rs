@@ -31,7 +31,8 @@ async fn a_code_can_be_used_once() {
     );
 }
 
-/// K1: a code is bound to its client, redirect URI, verifier and resource. A failed request invalidates it.
+/// K1: a code is bound to its client, redirect URI, verifier and resource. A failed request
+/// invalidates it.
 #[tokio::test]
 async fn a_code_is_bound_to_its_request() {
     let server = Server::with_auto_consent().await;

@@ -63,7 +63,8 @@ impl Attempts {
     }
 }
 
-/// Writes every URL with its outcome and response. A response that repeats the one before it is not shown again.
+/// Writes every URL with its outcome and response. A response that repeats the one before it is not
+/// shown again.
 impl fmt::Display for Attempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = None;

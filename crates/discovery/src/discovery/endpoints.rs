@@ -6,23 +6,26 @@ use url::Url;
 
 use crate::url_policy::{ChainPolicy, UrlPolicyError};
 
-/// An endpoint whose URL is neither `https` nor, if the policy allows loopback, `http` with a loopback host.
+/// An endpoint whose URL is neither `https` nor, if the policy allows loopback, `http` with a
+/// loopback host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsecureEndpoint {
-    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The server may have
-    /// chosen the name.
+    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The
+    /// server may have chosen the name.
     pub member: String,
     /// The URL.
     pub url: Url,
 }
 
-/// Returns the endpoints whose scheme the policy forbids: first those of RFC 8414, RFC 9126 and `jwks_uri`, then all other
-/// members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC 8628) and those of OpenID Connect,
-/// and then those of `mtls_endpoint_aliases` (RFC 8705 section 5).
+/// Returns the endpoints whose scheme the policy forbids: first those of RFC 8414, RFC 9126 and
+/// `jwks_uri`, then all other members whose name ends in `_endpoint`, such as
+/// `device_authorization_endpoint` (RFC 8628) and those of OpenID Connect, and then those of
+/// `mtls_endpoint_aliases` (RFC 8705 section 5).
 ///
-/// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for
-/// its own network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
+/// Only schemes are checked. A private address is rejected when it is used, because a server may
+/// publish endpoints for its own network. Pages for users, such as `op_tos_uri`, and values that
+/// are not absolute URLs are ignored.
 pub fn insecure_endpoints(
     metadata: &AuthorizationServerMetadata,
     policy: &ChainPolicy,

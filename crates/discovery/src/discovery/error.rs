@@ -61,8 +61,8 @@ pub enum DiscoveryError {
         /// The document's `issuer`.
         found: Issuer,
     },
-    /// An endpoint in the authorization server's metadata is neither `https` nor, if the policy allows loopback, `http`
-    /// with a loopback host. The metadata is not used.
+    /// An endpoint in the authorization server's metadata is neither `https` nor, if the policy
+    /// allows loopback, `http` with a loopback host. The metadata is not used.
     #[error("the metadata of the issuer {issuer} names an insecure {}: {url}; an endpoint must be https", EscapedText::first(.member, MAX_MEMBER))]
     InsecureEndpoint {
         /// The issuer.

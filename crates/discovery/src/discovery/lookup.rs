@@ -40,8 +40,8 @@ pub struct LookupResponse<T> {
 pub enum LookupContent<T> {
     /// The document. Its identifier is not compared with the requested one.
     Document(Box<T>),
-    /// No document: the status is neither 200 nor 5xx, or the body is not JSON, because some servers answer every path with
-    /// a page. The search continues.
+    /// No document: the status is neither 200 nor 5xx, or the body is not JSON, because some
+    /// servers answer every path with a page. The search continues.
     Absent,
     /// The status is 5xx. The search ends.
     ServerError,
@@ -50,7 +50,8 @@ pub enum LookupContent<T> {
 }
 
 impl<T> Lookup<T> {
-    /// Returns whether the search ends here: there is a document, or an error that is not the absence of one.
+    /// Returns whether the search ends here: there is a document, or an error that is not the
+    /// absence of one.
     pub fn ends_search(&self) -> bool {
         self.is_last
             || !self

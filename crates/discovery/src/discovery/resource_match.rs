@@ -5,8 +5,8 @@ use url::Url;
 
 /// How the `resource` of a protected resource's metadata matches the requested URL.
 ///
-/// RFC 9728 section 3.3 requires them to be identical. Some MCP servers omit the query or name a resource above their
-/// endpoint. The caller decides whether to accept that.
+/// RFC 9728 section 3.3 requires them to be identical. Some MCP servers omit the query or name a
+/// resource above their endpoint. The caller decides whether to accept that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResourceMatch {
@@ -14,14 +14,14 @@ pub enum ResourceMatch {
     Same,
     /// The same URL, except that the resource has no query.
     WithoutQuery,
-    /// A path of the same origin that is a prefix of the URL's path and ends at a segment boundary. A token for it is
-    /// also valid for the other paths below it, which other parties may serve.
+    /// A path of the same origin that is a prefix of the URL's path and ends at a segment boundary.
+    /// A token for it is also valid for the other paths below it, which other parties may serve.
     PathPrefix,
 }
 
 impl ResourceMatch {
-    /// Compares a resource with the requested URL. Returns `None` if the metadata must not be used for the URL. A query
-    /// in the resource must be equal to the URL's.
+    /// Compares a resource with the requested URL. Returns `None` if the metadata must not be used
+    /// for the URL. A query in the resource must be equal to the URL's.
     pub fn of(resource: &ResourceUri, requested: &Url) -> Option<Self> {
         let resource_url = resource.url();
         if resource.as_str() == requested.as_str() {
@@ -58,7 +58,8 @@ mod tests {
         )
     }
 
-    /// G2: a resource matches if it is identical, or a prefix at a segment boundary of the same origin.
+    /// G2: a resource matches if it is identical, or a prefix at a segment boundary of the same
+    /// origin.
     #[test]
     fn a_resource_matches_the_paths_below_it() {
         for (resource, requested, expected) in [

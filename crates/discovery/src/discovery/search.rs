@@ -9,8 +9,8 @@ use super::{Discovery, lookup::Lookup};
 
 /// The search for the metadata of an authorization server, one URL after the other.
 ///
-/// It reports what each URL has, and leaves the conclusions to its caller. [`Discovery::authorization_server`] is the search with the
-/// checks that a client must make.
+/// It reports what each URL has, and leaves the conclusions to its caller.
+/// [`Discovery::authorization_server`] is the search with the checks that a client must make.
 #[derive(Debug)]
 pub struct Search<'a> {
     discovery: &'a Discovery,
@@ -25,8 +25,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Requests the next URL. Returns `None` after the last URL, and after the one that ends the search
-    /// ([`Lookup::ends_search`]).
+    /// Requests the next URL. Returns `None` after the last URL, and after the one that ends the
+    /// search ([`Lookup::ends_search`]).
     pub async fn next(&mut self) -> Option<Lookup<AuthorizationServerMetadata>> {
         let url = self.urls.next()?;
         let is_last = self.urls.as_slice().is_empty();

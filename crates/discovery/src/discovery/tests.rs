@@ -143,8 +143,8 @@ async fn the_challenge_comes_first() {
     assert_eq!(script.urls(), [CHALLENGED]);
 }
 
-/// G1: without usable metadata at the challenge's URL, the well-known URL with the path is tried before the one
-/// without.
+/// G1: without usable metadata at the challenge's URL, the well-known URL with the path is tried
+/// before the one without.
 #[tokio::test]
 async fn the_path_form_comes_before_the_root_form() {
     let script = Script::new([(ROOT_FORM, resource_document(ASKED))]);
@@ -283,7 +283,8 @@ async fn a_mismatch_contains_no_query() {
     );
 }
 
-/// G3: the order of the URLs for an issuer with a path. 4xx statuses and other content than JSON are skipped.
+/// G3: the order of the URLs for an issuer with a path. 4xx statuses and other content than JSON
+/// are skipped.
 #[tokio::test]
 async fn the_order_for_an_issuer_with_a_path() {
     const PLACES: [&str; 3] = [

@@ -6,7 +6,8 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::settings_error::{CertificateVariableError, FetchSettingsError};
 
-/// The maximum size of a file of trusted certificates, in bytes. Those that operating systems trust take 0.3 MB.
+/// The maximum size of a file of trusted certificates, in bytes. Those that operating systems trust
+/// take 0.3 MB.
 pub(super) const MAX_CA_FILE: u64 = 4 << 20;
 
 /// Checks the value of the variable.
@@ -41,7 +42,8 @@ fn check_file(file: &Path) -> Result<(), CertificateVariableError> {
 mod tests {
     use super::*;
 
-    /// G6: a value that would leave no trusted certificate is an error that names the variable and the fix.
+    /// G6: a value that would leave no trusted certificate is an error that names the variable and
+    /// the fix.
     #[test]
     fn unusable_values_are_errors() {
         assert!(check(None).is_ok());

@@ -26,8 +26,9 @@ use super::{
     trace::RequestTrace,
 };
 
-/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment
-/// and sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
+/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy
+/// of the environment and sends `portcullis/` and the version as user agent. `Debug` does not print
+/// the proxy's credentials.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct FetchSettings {
@@ -35,11 +36,12 @@ pub struct FetchSettings {
     /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and
     /// [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
     pub ca_file: Option<PathBuf>,
-    /// The egress proxy, an `http` or `https` URL, for all hosts other than loopback. It resolves the names
-    /// ([`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied)).
+    /// The egress proxy, an `http` or `https` URL, for all hosts other than loopback. It resolves
+    /// the names ([`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied)).
     ///
-    /// Default: the environment, as for curl. The first non-empty variable of `https_proxy`, `HTTPS_PROXY`, `all_proxy` and
-    /// `ALL_PROXY` contains the URL, and `no_proxy` or `NO_PROXY` the hosts that are requested without the proxy.
+    /// Default: the environment, as for curl. The first non-empty variable of `https_proxy`,
+    /// `HTTPS_PROXY`, `all_proxy` and `ALL_PROXY` contains the URL, and `no_proxy` or `NO_PROXY`
+    /// the hosts that are requested without the proxy.
     pub proxy: Option<Url>,
     /// The `User-Agent` header.
     pub user_agent: Option<String>,
@@ -57,9 +59,9 @@ impl fmt::Debug for FetchSettings {
 
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
-/// Connections are pooled. Direct `https` connections are not shared between policies. Connections depend on the runtime
-/// that opened them, so use one value with one long-lived runtime only. The system's trusted certificates are read by the
-/// first `https` fetch.
+/// Connections are pooled. Direct `https` connections are not shared between policies. Connections
+/// depend on the runtime that opened them, so use one value with one long-lived runtime only. The
+/// system's trusted certificates are read by the first `https` fetch.
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
@@ -73,9 +75,10 @@ impl HttpFetch {
     /// Creates a fetcher. Nothing is sent.
     ///
     /// # Errors
-    /// Fails with [`FetchError::Settings`] if the CA file cannot be read, is too large or has no usable certificate, the
-    /// proxy is not an `http` or `https` URL, or the user agent is not a valid header value. A proxy variable that cannot
-    /// be used is an error of each request to which it applies.
+    /// Fails with [`FetchError::Settings`] if the CA file cannot be read, is too large or has no
+    /// usable certificate, the proxy is not an `http` or `https` URL, or the user agent is not a
+    /// valid header value. A proxy variable that cannot be used is an error of each request to
+    /// which it applies.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
         if settings
@@ -94,7 +97,8 @@ impl HttpFetch {
         }
         let proxies = match &settings.proxy {
             Some(proxy) => Proxies::fixed(proxy.clone()),
-            // A proxy that is not UTF-8 becomes an unusable one: without it, requests would be sent directly.
+            // A proxy that is not UTF-8 becomes an unusable one: without it, requests would be sent
+            // directly.
             None => Proxies::from_variables(|name| {
                 Some(std::env::var_os(name)?.to_string_lossy().into_owned())
             }),
@@ -119,7 +123,8 @@ impl HttpFetch {
         Ok(slot.get_or_init(|| client).clone())
     }
 
-    /// Creates the client of a pool: its policy filters the resolved addresses, and it follows no redirects.
+    /// Creates the client of a pool: its policy filters the resolved addresses, and it follows no
+    /// redirects.
     fn build(&self, key: PoolKey) -> Result<Client, FetchError> {
         let agent = self
             .settings

@@ -22,8 +22,8 @@ impl NetworkError {
 
     /// Creates an error with a cause.
     ///
-    /// The cause must not contain the URL, whose query can be secret: logs show causes. This is not checked, because the
-    /// error does not know the URL.
+    /// The cause must not contain the URL, whose query can be secret: logs show causes. This is not
+    /// checked, because the error does not know the URL.
     pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
         Self {
             failure,
@@ -41,8 +41,9 @@ impl NetworkError {
         }
     }
 
-    /// Returns the failure of the same request through a proxy: a failure before the TLS handshake is the proxy's. With an
-    /// https proxy, a failure of TLS can be that of the proxy or of the host, which are not distinguished.
+    /// Returns the failure of the same request through a proxy: a failure before the TLS handshake
+    /// is the proxy's. With an https proxy, a failure of TLS can be that of the proxy or of the
+    /// host, which are not distinguished.
     #[cfg(feature = "reqwest")]
     pub(crate) fn through_proxy(mut self) -> Self {
         if matches!(
@@ -118,10 +119,12 @@ pub enum NetworkFailure {
     /// The egress proxy cannot be reached, or it did not connect to the host.
     #[error("the proxy cannot be reached, or it refused to connect to the host")]
     Proxy,
-    /// The TLS handshake failed, for example because of the certificate. With an https proxy, it can be the one with the proxy.
+    /// The TLS handshake failed, for example because of the certificate. With an https proxy, it
+    /// can be the one with the proxy.
     #[error("the TLS handshake failed")]
     Tls,
-    /// The server does not speak TLS on this port. With an https proxy, it can be the proxy that does not.
+    /// The server does not speak TLS on this port. With an https proxy, it can be the proxy that
+    /// does not.
     #[error("the server does not speak TLS on this port; it may speak plain http")]
     NotTls,
     /// The connection was interrupted, or the response is not HTTP.

@@ -5,8 +5,8 @@ use url::Url;
 use super::proxy::Proxies;
 use crate::url_policy::UrlPolicy;
 
-/// Requests that can share connections: all to plain `http`, direct ones with the same policy, which filters the addresses,
-/// and proxied ones with the same trusted certificates.
+/// Requests that can share connections: all to plain `http`, direct ones with the same policy,
+/// which filters the addresses, and proxied ones with the same trusted certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolKey {
     /// Plain `http`, only to loopback.
@@ -49,8 +49,8 @@ impl PoolKey {
         }
     }
 
-    /// Returns the policy that filters resolved addresses. For a proxied request, only the proxy's own name is
-    /// resolved.
+    /// Returns the policy that filters resolved addresses. For a proxied request, only the proxy's
+    /// own name is resolved.
     pub(crate) fn policy(self) -> UrlPolicy {
         match self {
             Self::Plain => UrlPolicy::Peer {
@@ -106,7 +106,8 @@ mod tests {
         PoolKey::of(policy, &Url::parse(url).unwrap(), proxies)
     }
 
-    /// G6: all requests except those to loopback use a configured proxy. The CA file does not apply to peers.
+    /// G6: all requests except those to loopback use a configured proxy. The CA file does not apply
+    /// to peers.
     #[test]
     fn the_proxy_applies_to_all_requests_except_loopback() {
         let proxies = Proxies::fixed(Url::parse("http://proxy.example:3128").unwrap());

@@ -11,8 +11,8 @@ use no_proxy::NoProxy;
 
 /// The egress proxy, and the hosts that are requested without it. Loopback hosts always are.
 ///
-/// `http` requests are allowed only to loopback, so `http_proxy` is not read. `HTTP_PROXY` is also unsafe: in a CGI
-/// program it contains the `Proxy` header of a request.
+/// `http` requests are allowed only to loopback, so `http_proxy` is not read. `HTTP_PROXY` is also
+/// unsafe: in a CGI program it contains the `Proxy` header of a request.
 pub(crate) struct Proxies {
     proxy: Proxy,
     exceptions: NoProxy,
@@ -27,8 +27,8 @@ enum Proxy {
     Invalid(&'static str),
 }
 
-/// The variables that contain the proxy. The first non-empty one is used. As in curl, lower case precedes upper case,
-/// and the variables for the scheme precede those for all schemes.
+/// The variables that contain the proxy. The first non-empty one is used. As in curl, lower case
+/// precedes upper case, and the variables for the scheme precede those for all schemes.
 const PROXY_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 /// The variables that contain the exceptions. The first non-empty one is used.
 const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];

@@ -23,7 +23,8 @@ pub struct FetchRequest {
     pub body: Bytes,
     /// The addresses to which the request may be sent.
     pub policy: UrlPolicy,
-    /// The maximum length of the response body in bytes. A longer body is an error. Default: 256 KiB.
+    /// The maximum length of the response body in bytes. A longer body is an error. Default: 256
+    /// KiB.
     pub max_body: usize,
     /// The timeout for name resolution, connection, TLS, head and body together. Default: 10 s.
     pub timeout: Duration,
@@ -56,17 +57,19 @@ impl FetchRequest {
         Self::new(Method::GET, url, policy).header(header::ACCEPT, JSON)
     }
 
-    /// Creates a POST request with form fields (`application/x-www-form-urlencoded`) that accepts JSON.
+    /// Creates a POST request with form fields (`application/x-www-form-urlencoded`) that accepts
+    /// JSON.
     ///
-    /// The body may contain tokens and secrets, so its memory is wiped on drop. The buffers of the connection are not
-    /// wiped.
+    /// The body may contain tokens and secrets, so its memory is wiped on drop. The buffers of the
+    /// connection are not wiped.
     pub fn post_form<'a>(
         url: Url,
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
         policy: UrlPolicy,
     ) -> Self {
         let fields: Vec<(&str, &str)> = fields.into_iter().collect();
-        // A byte is encoded in at most three bytes. A buffer that does not grow leaves no copies in memory.
+        // A byte is encoded in at most three bytes. A buffer that does not grow leaves no copies in
+        // memory.
         let max_len = fields
             .iter()
             .map(|(name, value)| 3 * (name.len() + value.len()) + "=&".len())

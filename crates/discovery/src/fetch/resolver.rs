@@ -16,8 +16,8 @@ pub(crate) fn system(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAd
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
-/// A resolver that removes the addresses that the policy forbids. The connection uses the remaining addresses, so a
-/// name cannot resolve to another address after the check.
+/// A resolver that removes the addresses that the policy forbids. The connection uses the remaining
+/// addresses, so a name cannot resolve to another address after the check.
 pub(crate) struct FilteringResolver {
     policy: UrlPolicy,
     lookup: Lookup,
@@ -57,7 +57,8 @@ pub(crate) enum Unresolved {
 /// Returns the addresses of a name that the policy allows.
 ///
 /// # Errors
-/// [`UrlPolicyError::Address`] if it forbids all of them, [`Unresolved::NoAddress`] if there are none.
+/// [`UrlPolicyError::Address`] if it forbids all of them, [`Unresolved::NoAddress`] if there are
+/// none.
 fn allowed(
     policy: UrlPolicy,
     name: &str,
@@ -101,7 +102,8 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
-    /// G6: the addresses to which a peer's name resolves are checked. A name with private addresses only is rejected.
+    /// G6: the addresses to which a peer's name resolves are checked. A name with private addresses
+    /// only is rejected.
     #[test]
     fn resolved_addresses_are_checked() {
         let forbidden = Err(UrlPolicyError::Address.to_string());

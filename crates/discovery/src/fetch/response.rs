@@ -1,4 +1,5 @@
-//! [`FetchResponse`] and [`OpenResponse`]: responses with a complete body, and with one that is still read.
+//! [`FetchResponse`] and [`OpenResponse`]: responses with a complete body, and with one that is
+//! still read.
 
 use std::{fmt, time::Duration};
 
@@ -18,7 +19,8 @@ pub struct FetchResponse {
     pub headers: HeaderMap,
     /// The body as received. Content codings are not decoded.
     pub body: Bytes,
-    /// What excerpts of the response must not repeat. A [`Fetch`](crate::Fetch) that records nothing sets the default.
+    /// What excerpts of the response must not repeat. A [`Fetch`](crate::Fetch) that records
+    /// nothing sets the default.
     pub sent: SentSecrets,
 }
 
@@ -49,8 +51,8 @@ const MAX_EXCERPT: usize = 4 * 1024;
 const EXCERPT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl OpenResponse {
-    /// Reads the beginning of the body, for at most 1 s, and returns an excerpt for an error. The body of an event stream is
-    /// not read, because it has no end.
+    /// Reads the beginning of the body, for at most 1 s, and returns an excerpt for an error. The
+    /// body of an event stream is not read, because it has no end.
     pub async fn excerpt(self) -> ResponseExcerpt {
         let Self {
             headers,

@@ -9,12 +9,14 @@ use url::Url;
 
 use super::{SentSecrets, sent_secrets::REMOVED, shown_url};
 
-/// The parts of a response that an error shows beside the status: content type, `Location` and the beginning of the body.
+/// The parts of a response that an error shows beside the status: content type, `Location` and the
+/// beginning of the body.
 ///
-/// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each part has at most 200
-/// characters. `Location` has no query, fragment or user information. In the body, everything that looks like a token, a code
-/// or a secret is replaced by `[removed]`. If the body is complete JSON, so are the strings of members such as `access_token`. What
-/// the client has sent is removed from all parts ([`SentSecrets`]).
+/// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each
+/// part has at most 200 characters. `Location` has no query, fragment or user information. In the
+/// body, everything that looks like a token, a code or a secret is replaced by `[removed]`. If the
+/// body is complete JSON, so are the strings of members such as `access_token`. What the client has
+/// sent is removed from all parts ([`SentSecrets`]).
 ///
 /// ```
 /// use http::{HeaderMap, header};
@@ -39,7 +41,8 @@ const MAX_SHOWN: usize = 200;
 const MAX_EXAMINED: usize = 16 * 1024;
 /// A run of this many token characters with a digit counts as a secret.
 const MIN_SECRET: usize = 16;
-/// Members whose values are secrets (RFC 6749 section 5.1, RFC 7591 section 3.2.1, RFC 8628 section 3.2).
+/// Members whose values are secrets (RFC 6749 section 5.1, RFC 7591 section 3.2.1, RFC 8628 section
+/// 3.2).
 const SECRET_MEMBERS: [&str; 9] = [
     "access_token",
     "refresh_token",
@@ -53,8 +56,8 @@ const SECRET_MEMBERS: [&str; 9] = [
 ];
 
 impl ResponseExcerpt {
-    /// Creates an excerpt of a response. `body` may be a part of the body. `sent` is what the client has sent, which some
-    /// servers repeat in their errors.
+    /// Creates an excerpt of a response. `body` may be a part of the body. `sent` is what the
+    /// client has sent, which some servers repeat in their errors.
     pub fn new(headers: &HeaderMap, body: &[u8], sent: &SentSecrets) -> Self {
         // Before the text is shortened, because a part of a secret would not be recognized.
         let shown = sent.redact(&body_text(body)).into_owned();
@@ -150,7 +153,8 @@ fn collapsed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces runs of token characters (RFC 6750 section 2.1, without `/`) that are long and have a digit.
+/// Replaces runs of token characters (RFC 6750 section 2.1, without `/`) that are long and have a
+/// digit.
 fn without_tokens(text: &str) -> String {
     let is_token =
         |character: char| character.is_ascii_alphanumeric() || "-._~+=".contains(character);

@@ -18,11 +18,12 @@ pub(super) use redaction::REMOVED;
 
 use super::FetchRequest;
 
-/// The secrets that a client has sent. A server can repeat them in its responses; [`redact`](Self::redact) removes them from
-/// a text that an error or a log line shows.
+/// The secrets that a client has sent. A server can repeat them in its responses;
+/// [`redact`](Self::redact) removes them from a text that an error or a log line shows.
 ///
-/// Clones share the secrets. At most 32 values are kept, each with at most 16 KiB; the one that was not sent for the longest
-/// time is dropped first. Values with fewer than 4 characters are ignored. The default value keeps nothing.
+/// Clones share the secrets. At most 32 values are kept, each with at most 16 KiB; the one that was
+/// not sent for the longest time is dropped first. Values with fewer than 4 characters are ignored.
+/// The default value keeps nothing.
 ///
 /// [`RecordingFetch`] records the secrets of all its requests, and attaches them to the responses.
 ///
@@ -66,8 +67,9 @@ impl SentSecrets {
         Self(Some(Arc::default()))
     }
 
-    /// Records the secrets of a request: the values of `Authorization` and of headers that are marked as sensitive, and those
-    /// of form fields such as `client_secret` and `code`. Headers that the transport adds later are not recorded.
+    /// Records the secrets of a request: the values of `Authorization` and of headers that are
+    /// marked as sensitive, and those of form fields such as `client_secret` and `code`. Headers
+    /// that the transport adds later are not recorded.
     pub fn record(&self, request: &FetchRequest) {
         for (name, value) in &request.headers {
             if name == header::AUTHORIZATION || value.is_sensitive() {
@@ -83,9 +85,9 @@ impl SentSecrets {
         }
     }
 
-    /// Returns a text in which each secret is replaced by `[removed]`: unchanged, or encoded for a URL, a form, JSON or HTML,
-    /// up to three times, and in base64, alone or as a part of a longer text. The beginning of a secret at the end of the text
-    /// or before `…` is removed too.
+    /// Returns a text in which each secret is replaced by `[removed]`: unchanged, or encoded for a
+    /// URL, a form, JSON or HTML, up to three times, and in base64, alone or as a part of a longer
+    /// text. The beginning of a secret at the end of the text or before `…` is removed too.
     ///
     /// Does not recognize secrets with added or missing characters, and no other encodings.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -96,8 +98,8 @@ impl SentSecrets {
         redaction::redacted(text, values.iter().map(|value| value.secret().as_bytes()))
     }
 
-    /// Adds the whole value of a header, what follows its first word, such as `Bearer`, and the secret of Basic credentials
-    /// (RFC 6749 section 2.3.1).
+    /// Adds the whole value of a header, what follows its first word, such as `Bearer`, and the
+    /// secret of Basic credentials (RFC 6749 section 2.3.1).
     fn add_header(&self, value: &HeaderValue) {
         let value = String::from_utf8_lossy(value.as_bytes());
         self.add(&value);

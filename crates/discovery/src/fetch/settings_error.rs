@@ -31,7 +31,8 @@ pub enum FetchSettingsError {
     /// The proxy URL is not an http or https URL with a host.
     #[error("the proxy is not an http or https URL with a host")]
     Proxy,
-    /// An environment variable does not contain the URL of a supported proxy. The first request that needs the proxy fails.
+    /// An environment variable does not contain the URL of a supported proxy. The first request
+    /// that needs the proxy fails.
     #[error(
         "{variable} is not an http or https URL with a host; correct it, or list the host in NO_PROXY"
     )]
@@ -39,7 +40,8 @@ pub enum FetchSettingsError {
         /// The variable.
         variable: &'static str,
     },
-    /// The environment variable `SSL_CERT_FILE` is set and names no file with certificates. The first `https` request fails.
+    /// The environment variable `SSL_CERT_FILE` is set and names no file with certificates. The
+    /// first `https` request fails.
     #[error(
         "{0}; unset SSL_CERT_FILE to trust the system's certificates, or name a PEM file with all that are needed"
     )]

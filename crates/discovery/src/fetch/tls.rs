@@ -42,8 +42,8 @@ impl Tls {
         })
     }
 
-    /// Returns the configuration for the connections of a pool. Plain connections trust nothing, so that `https` fails on
-    /// them.
+    /// Returns the configuration for the connections of a pool. Plain connections trust nothing, so
+    /// that `https` fails on them.
     ///
     /// # Errors
     /// When the system's trusted certificates cannot be read.

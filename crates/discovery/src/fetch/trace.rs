@@ -6,8 +6,8 @@ use tracing::Level;
 
 use super::{FetchRequest, error::FetchError, shown_url};
 
-/// A request in progress. Its event has the method, the URL without its query, the status or the error, and the time. It
-/// has no header and no body.
+/// A request in progress. Its event has the method, the URL without its query, the status or the
+/// error, and the time. It has no header and no body.
 pub(super) struct RequestTrace {
     method: Method,
     url: String,

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// From where an address is reachable. An IPv6 address that embeds an IPv4 address has the reach of that.
+/// From where an address is reachable. An IPv6 address that embeds an IPv4 address has the reach of
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// The Internet.
@@ -15,7 +16,8 @@ pub(crate) enum Reach {
     LinkLocal,
     /// The other addresses of cloud metadata services.
     CloudMetadata,
-    /// Multicast, unspecified, documentation and reserved addresses. They never host metadata documents.
+    /// Multicast, unspecified, documentation and reserved addresses. They never host metadata
+    /// documents.
     Special,
 }
 
@@ -81,8 +83,9 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// Returns the IPv4 address in an IPv4-mapped, NAT64 (RFC 6052 well-known prefix) or 6to4 address. IPv4-compatible
-/// (`::a.b.c.d`) and locally assigned NAT64 (`64:ff9b:1::/48`) addresses are special.
+/// Returns the IPv4 address in an IPv4-mapped, NAT64 (RFC 6052 well-known prefix) or 6to4 address.
+/// IPv4-compatible (`::a.b.c.d`) and locally assigned NAT64 (`64:ff9b:1::/48`) addresses are
+/// special.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let (start, end) = match address.segments() {

@@ -5,10 +5,12 @@ use url::{Origin, Url};
 
 use super::UrlPolicy;
 
-/// The [`UrlPolicy`] for each URL of a chain: the documents, endpoints and keys that follow from one URL.
+/// The [`UrlPolicy`] for each URL of a chain: the documents, endpoints and keys that follow from
+/// one URL.
 ///
-/// In a chain that starts with a URL from a user, URLs of that origin have [`UrlPolicy::StartOrigin`] and all others
-/// have [`UrlPolicy::Peer`]. A chain that an operator configured has one policy for all URLs.
+/// In a chain that starts with a URL from a user, URLs of that origin have
+/// [`UrlPolicy::StartOrigin`] and all others have [`UrlPolicy::Peer`]. A chain that an operator
+/// configured has one policy for all URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainPolicy {
     start: Option<Origin>,
@@ -16,9 +18,9 @@ pub struct ChainPolicy {
 }
 
 impl ChainPolicy {
-    /// Returns the policy of a chain that starts with a URL from a user. URLs with its scheme, host and port are
-    /// trusted as the user's own. For others, loopback is allowed if `start` is loopback, and private addresses if
-    /// `private_addresses` is set.
+    /// Returns the policy of a chain that starts with a URL from a user. URLs with its scheme, host
+    /// and port are trusted as the user's own. For others, loopback is allowed if `start` is
+    /// loopback, and private addresses if `private_addresses` is set.
     pub fn started_at(start: &Url, private_addresses: bool) -> Self {
         let others = UrlPolicy::Peer {
             loopback_http: is_loopback(start),
@@ -53,7 +55,8 @@ impl From<UrlPolicy> for ChainPolicy {
 mod tests {
     use super::*;
 
-    /// G6: only URLs with the scheme, host and port of the start are trusted. All others have the policy for peers.
+    /// G6: only URLs with the scheme, host and port of the start are trusted. All others have the
+    /// policy for peers.
     #[test]
     fn only_the_start_origin_is_trusted() {
         let url = |text: &str| Url::parse(text).unwrap();

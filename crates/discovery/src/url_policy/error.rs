@@ -10,12 +10,13 @@ pub enum UrlPolicyError {
     /// The URL has a user name or a password.
     #[error("the URL has user information")]
     UserInformation,
-    /// The host is, or resolves only to, addresses that the policy forbids. For URLs from a peer, these are by default
-    /// loopback, private, link-local, shared, multicast, documentation, cloud metadata and other special addresses.
+    /// The host is, or resolves only to, addresses that the policy forbids. For URLs from a peer,
+    /// these are by default loopback, private, link-local, shared, multicast, documentation, cloud
+    /// metadata and other special addresses.
     #[error("the host is or resolves to an address that is not public")]
     Address,
-    /// The request would use an egress proxy, which resolves names, and the host is an IP address, a name of a private
-    /// network or a cloud metadata service.
+    /// The request would use an egress proxy, which resolves names, and the host is an IP address,
+    /// a name of a private network or a cloud metadata service.
     #[error("an egress proxy is used, and the host is not a public name")]
     PrivateName,
 }

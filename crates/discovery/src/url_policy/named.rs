@@ -10,13 +10,15 @@ use super::{
 };
 
 impl UrlPolicy {
-    /// Returns the policy for `named`, a URL that a document names which was fetched from `source` under this policy.
+    /// Returns the policy for `named`, a URL that a document names which was fetched from `source`
+    /// under this policy.
     ///
-    /// Whoever can write that document, which is not always the operator of this process, must not choose addresses of the
-    /// operator's network. [`Operator`](Self::Operator) therefore becomes [`Peer`](Self::Peer), unless both URLs have the
-    /// same host. Private addresses are allowed only if the host of `source` is or resolves to one, and loopback only if it is
-    /// loopback or private. The name is resolved for at most 5 s; through an egress proxy, only the name counts. The other
-    /// policies stay as they are.
+    /// Whoever can write that document, which is not always the operator of this process, must not
+    /// choose addresses of the operator's network. [`Operator`](Self::Operator) therefore becomes
+    /// [`Peer`](Self::Peer), unless both URLs have the same host. Private addresses are allowed
+    /// only if the host of `source` is or resolves to one, and loopback only if it is loopback or
+    /// private. The name is resolved for at most 5 s; through an egress proxy, only the name
+    /// counts. The other policies stay as they are.
     pub async fn of_named(self, source: &Url, named: &Url) -> Self {
         if self != Self::Operator || source.host() == named.host() {
             return self;
@@ -66,7 +68,8 @@ async fn resolves_to_private(_: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// G6: a URL in an issuer's metadata can be private or loopback only if the issuer's own host is, or if it is the same host.
+    /// G6: a URL in an issuer's metadata can be private or loopback only if the issuer's own host
+    /// is, or if it is the same host.
     #[tokio::test]
     async fn a_public_issuer_cannot_name_private_addresses() {
         let url = |text: &str| Url::parse(text).unwrap();

@@ -1,7 +1,8 @@
 //! Names of private networks and of cloud metadata services.
 
-/// The domains of private networks: RFC 6761 section 6.3, RFC 6762 section 3, RFC 8375, the reservation of `internal` by
-/// ICANN (2024), and the domain that systems give to hosts without one.
+/// The domains of private networks: RFC 6761 section 6.3, RFC 6762 section 3, RFC 8375, the
+/// reservation of `internal` by ICANN (2024), and the domain that systems give to hosts without
+/// one.
 const PRIVATE_DOMAINS: [&str; 5] = ["localhost", "local", "home.arpa", "internal", "localdomain"];
 
 /// The names of the metadata services of Google Cloud and AWS.
@@ -47,8 +48,8 @@ mod tests {
         private_addresses: true,
     };
 
-    /// G6: a proxy resolves names itself, so a peer's URL must not have an address, in any notation, or the name of a
-    /// private network.
+    /// G6: a proxy resolves names itself, so a peer's URL must not have an address, in any
+    /// notation, or the name of a private network.
     #[test]
     fn a_peer_cannot_reach_a_private_network_through_the_proxy() {
         let proxied = |policy: UrlPolicy, host: &str| {

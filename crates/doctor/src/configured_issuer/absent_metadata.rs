@@ -11,8 +11,8 @@ use url::Url;
 use super::{ConfiguredIssuer, FIREWALL_FIX, TIMEOUT};
 use crate::{Finding, describe_response, issuer::FOUND, page::blocking_firewall};
 
-/// Returns the finding for an issuer whose metadata is at none of these places, with their responses. Clients need it even if
-/// the server has the keys from elsewhere.
+/// Returns the finding for an issuer whose metadata is at none of these places, with their
+/// responses. Clients need it even if the server has the keys from elsewhere.
 pub(super) async fn finding(
     issuer: &ConfiguredIssuer<'_>,
     fetch: &Arc<dyn Fetch>,
@@ -104,8 +104,8 @@ async fn similar_issuer(issuer: &Issuer, fetch: &Arc<dyn Fetch>) -> Option<Issue
     None
 }
 
-/// Returns what may be meant by an issuer: with another trailing slash, without a well-known part, or with the path of another
-/// version of Keycloak or of a default authorization server.
+/// Returns what may be meant by an issuer: with another trailing slash, without a well-known part,
+/// or with the path of another version of Keycloak or of a default authorization server.
 fn similar_issuers(issuer: &Issuer) -> Vec<String> {
     let text = issuer.as_str();
     let bare = text.trim_end_matches('/');

@@ -17,7 +17,8 @@ const TOLERANCE: Duration = Duration::from_secs(3);
 /// The difference from which tokens with a short life are affected.
 const MAX_BEHIND: Duration = Duration::from_secs(60);
 
-/// Compares the issuer's clock with this machine's. Returns nothing without a usable date, such as in a cached response.
+/// Compares the issuer's clock with this machine's. Returns nothing without a usable date, such as
+/// in a cached response.
 pub(super) fn check(headers: &HeaderMap, now: UnixTime, leeway: Duration) -> Option<Finding> {
     if headers.contains_key(AGE) {
         return None;

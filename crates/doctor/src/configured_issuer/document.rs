@@ -12,7 +12,8 @@ use crate::{
 const SCOPES: Rule = Rule::new("issuer.scopes", "RFC 8414 section 2");
 const RESOURCE: Rule = Rule::new("issuer.resource", "RFC 9728 section 4, RFC 8707");
 
-/// Scopes that every OpenID provider lists. A list of nothing else does not have the scopes of APIs.
+/// Scopes that every OpenID provider lists. A list of nothing else does not have the scopes of
+/// APIs.
 const OPENID_SCOPES: [&str; 7] = [
     "openid",
     "profile",

@@ -154,8 +154,8 @@ fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
     )
 }
 
-/// Returns the algorithms to configure for an issuer with these keys: those that the keys name, or else the likely one. Empty if
-/// the default, RS256, fits, and if no key is usable.
+/// Returns the algorithms to configure for an issuer with these keys: those that the keys name, or
+/// else the likely one. Empty if the default, RS256, fits, and if no key is usable.
 pub fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
     let usable = usable_algorithms(keys);
     let names = |algorithm: &Algorithm| {

@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Examination<'_> {
-    /// Finds the metadata as the server and its clients do, and checks it. Returns it if it is that of the issuer.
+    /// Finds the metadata as the server and its clients do, and checks it. Returns it if it is that
+    /// of the issuer.
     pub(super) async fn metadata(&mut self) -> Option<Box<AuthorizationServerMetadata>> {
         let issuer = self.issuer;
         let mut absent = Vec::new();

@@ -16,7 +16,8 @@ const TLS: Rule = Rule {
     source: "RFC 9110 section 4.3.4",
 };
 
-/// Sends a request. Without a response, the step has a problem. `key` is the table whose settings apply.
+/// Sends a request. Without a response, the step has a problem. `key` is the table whose settings
+/// apply.
 pub(super) async fn send(
     fetch: &dyn Fetch,
     mut request: FetchRequest,

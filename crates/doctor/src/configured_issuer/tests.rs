@@ -81,7 +81,8 @@ async fn a_similar_issuer_is_proposed() {
     );
 }
 
-/// The first cause ends the examination: neither keys nor introspection are examined without metadata.
+/// The first cause ends the examination: neither keys nor introspection are examined without
+/// metadata.
 #[tokio::test]
 async fn an_issuer_that_cannot_be_reached_has_one_problem() {
     let fetch = ScriptedFetch::new();

@@ -136,7 +136,8 @@ impl Examination<'_> {
         self.finish_step(step);
     }
 
-    /// Checks the response of the token endpoint to an unknown client. There is no step if it is not an OAuth error.
+    /// Checks the response of the token endpoint to an unknown client. There is no step if it is
+    /// not an OAuth error.
     async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
         let Some(request) = client_authentication::request(server, &self.policy) else {
             return;
@@ -154,7 +155,8 @@ impl Examination<'_> {
 
     /// Fetches and checks the keys. `None` if there are none, or they cannot be used.
     async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {
-        // Tokens of a server without keys can only be introspected (RFC 7662), which needs the resource's credentials.
+        // Tokens of a server without keys can only be introspected (RFC 7662), which needs the
+        // resource's credentials.
         let url = server.jwks_uri.clone()?;
         let mut step = Step::new(format!(
             "the keys of {}",

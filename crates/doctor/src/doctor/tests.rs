@@ -204,8 +204,9 @@ async fn the_first_cause_in_the_resources_metadata() {
     assert_eq!(fixture.first_problem().await, "resource.found");
 }
 
-/// H4: a resource that is only a prefix of the URL gets a warning: a token for it is also valid for the other paths. So does one
-/// that differs by a final slash, because some clients compare strings.
+/// H4: a resource that is only a prefix of the URL gets a warning: a token for it is also valid for
+/// the other paths. So does one that differs by a final slash, because some clients compare
+/// strings.
 #[tokio::test]
 async fn a_broader_resource_is_warned_about() {
     for (resource, verdict) in [
@@ -243,7 +244,8 @@ async fn a_problem_at_an_unneeded_url_ends_nothing() {
     assert_ne!(fixture.fetch.hits(fixture.test_issuer.metadata_url()), 0);
 }
 
-/// G1: without a URL in the challenge, the well-known URLs are requested, first the one with the path.
+/// G1: without a URL in the challenge, the well-known URLs are requested, first the one with the
+/// path.
 #[tokio::test]
 async fn the_well_known_urls_stand_in_for_the_challenge() {
     let fixture = Fixture::new();

@@ -33,8 +33,8 @@ const PUBLIC: Rule = Rule {
     source: "RFC 8414 section 2",
 };
 
-/// Checks the members of the document. `assume_pkce` is the name of the setting that assumes PKCE if the document does not list its
-/// methods; `None` if it is not assumed.
+/// Checks the members of the document. `assume_pkce` is the name of the setting that assumes PKCE
+/// if the document does not list its methods; `None` if it is not assumed.
 pub(crate) fn check_document(
     metadata: &AuthorizationServerMetadata,
     policy: &ChainPolicy,
@@ -93,8 +93,8 @@ const CHECKED_SEPARATELY: [&str; 3] = [
     "registration_endpoint",
 ];
 
-/// The problem with the other endpoints, if any. A strict client rejects the whole document for one insecure endpoint, even
-/// if it never uses that endpoint.
+/// The problem with the other endpoints, if any. A strict client rejects the whole document for one
+/// insecure endpoint, even if it never uses that endpoint.
 fn insecure_others(
     metadata: &AuthorizationServerMetadata,
     policy: &ChainPolicy,

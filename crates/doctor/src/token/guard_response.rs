@@ -20,8 +20,9 @@ use url::Url;
 use super::{ANSWER, Chain, OPAQUE_FIX, rule_finding::COPY_AGAIN};
 use crate::{Finding, ResponseSummary, Step, text};
 
-/// Sends the token through a guard that is configured as the metadata says, and records its response in the step.
-/// `is_explained`: an earlier finding is the problem for which the guard rejects the token. Without one, the token is opaque.
+/// Sends the token through a guard that is configured as the metadata says, and records its
+/// response in the step. `is_explained`: an earlier finding is the problem for which the guard
+/// rejects the token. Without one, the token is opaque.
 pub(super) async fn ask_guard(
     chain: &Chain,
     token: &AccessToken,

@@ -27,7 +27,8 @@ pub(super) enum NotParsed {
 }
 
 impl UnverifiedToken {
-    /// Parses a JWT. It is malformed if it violates the verifier's rule [`Form`](portcullis_verifier::TokenRule::Form).
+    /// Parses a JWT. It is malformed if it violates the verifier's rule
+    /// [`Form`](portcullis_verifier::TokenRule::Form).
     pub(super) fn parse(token: &AccessToken, now: UnixTime) -> Result<Self, NotParsed> {
         let token = token.secret();
         let jws = CompactJws::parse(token, VerifierSettings::DEFAULT_MAX_TOKEN_BYTES).map_err(
@@ -123,7 +124,8 @@ mod tests {
             ("v4.public.AAAA.AAAA", "opaque"),
             ("a.b.c.d.e", "opaque"),
             (&"x".repeat(20_000), "token.too_large"),
-            // The header is {"alg":"RS256"} or {"alg":"HS256"}, and the payload is {}, [] or {"scope":1}.
+            // The header is {"alg":"RS256"} or {"alg":"HS256"}, and the payload is {}, [] or
+            // {"scope":1}.
             ("eyJhbGciOiJSUzI1NiJ9.e30.c2ln", "parsed"),
             ("eyJhbGciOiJSUzI1NiJ9.e30", "token.malformed"),
             ("eyJhbGciOiJSUzI1NiJ9.W10.c2ln", "claims.not_an_object"),

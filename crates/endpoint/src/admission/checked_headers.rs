@@ -3,14 +3,16 @@
 use http::HeaderMap;
 use portcullis_mcp::header;
 
-/// Which of `Mcp-Method` and `Mcp-Name` were compared with the body and match it. The other one is not forwarded: an upstream
-/// could use it instead of the body.
+/// Which of `Mcp-Method` and `Mcp-Name` were compared with the body and match it. The other one is
+/// not forwarded: an upstream could use it instead of the body.
 ///
-/// Headers that mirror a tool's arguments (`Mcp-Param-*`) are never compared and always forwarded, because only the tool's schema
-/// names them (MCP 2026-07-28, "Custom Headers from Tool Parameters"). The upstream must compare them.
+/// Headers that mirror a tool's arguments (`Mcp-Param-*`) are never compared and always forwarded,
+/// because only the tool's schema names them (MCP 2026-07-28, "Custom Headers from Tool
+/// Parameters"). The upstream must compare them.
 #[derive(Clone, Copy)]
 pub(crate) enum CheckedHeaders {
-    /// Neither: the request has no body, or its message is of a legacy revision, which does not have these headers.
+    /// Neither: the request has no body, or its message is of a legacy revision, which does not
+    /// have these headers.
     None,
     /// `Mcp-Method`: the message is modern, and its method has no name to mirror.
     Method,
@@ -40,7 +42,8 @@ mod tests {
 
     use super::*;
 
-    /// F5: no value of a header that was not compared with the body reaches the inner service. Other headers do.
+    /// F5: no value of a header that was not compared with the body reaches the inner service.
+    /// Other headers do.
     #[test]
     fn unchecked_headers_are_removed() {
         for (checked, expected) in [

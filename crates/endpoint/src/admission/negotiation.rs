@@ -20,8 +20,9 @@ use crate::{
     session::BackendSessionGuard,
 };
 
-/// The bytes of a response that do not count against the budget of bodies. Most responses are shorter, so that sessions can be
-/// opened while the budget is exhausted. The limits of sessions bound how many there are.
+/// The bytes of a response that do not count against the budget of bodies. Most responses are
+/// shorter, so that sessions can be opened while the budget is exhausted. The limits of sessions
+/// bound how many there are.
 const UNCOUNTED: usize = 16 << 10;
 
 /// The session that begins when the inner service accepts an `initialize`.
@@ -36,7 +37,8 @@ pub(crate) struct Opening {
     pub(crate) deadline: Instant,
 }
 
-/// Waits until the response to `initialize` names the negotiated version, and completes with the result.
+/// Waits until the response to `initialize` names the negotiated version, and completes with the
+/// result.
 pub(crate) struct Negotiation<B> {
     /// `None` after completion.
     held: Option<Box<HeldResponse<B>>>,
@@ -66,7 +68,8 @@ struct NamedVersion {
 pub(crate) enum Negotiated<B> {
     /// The session begins.
     Accepted(Box<Accepted<B>>),
-    /// The negotiated revision is not served, or the response is late or incomplete. The inner service's session ends.
+    /// The negotiated revision is not served, or the response is late or incomplete. The inner
+    /// service's session ends.
     Rejected(Rejection),
 }
 
@@ -119,7 +122,8 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     /// Starts with the head of a response.
     ///
     /// # Errors
-    /// Returns the opened session if the format of the response cannot be read. The requested revision applies then.
+    /// Returns the opened session if the format of the response cannot be read. The requested
+    /// revision applies then.
     pub(crate) fn begin(
         opening: Opening,
         response: Response<B>,

@@ -25,8 +25,8 @@ pub(crate) enum SessionUse {
     },
     /// A legacy request of a resource without sessions. Session headers are removed.
     Stateless,
-    /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service
-    /// accepts the request.
+    /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when
+    /// the inner service accepts the request.
     Open(Opening),
     /// The request uses a session until the response has ended.
     Existing(ExistingSession),
@@ -41,7 +41,8 @@ pub(crate) struct ExistingSession {
     purpose: StreamPurpose,
 }
 
-/// A session that its owner deletes. The session ends on drop even if the inner service does not confirm the deletion.
+/// A session that its owner deletes. The session ends on drop even if the inner service does not
+/// confirm the deletion.
 pub(crate) struct Deletion {
     store: SessionStore,
     session: InUse,
@@ -77,8 +78,9 @@ impl SessionUse {
         }
     }
 
-    /// Processes the response of the inner service: ends the session if necessary, and replaces the backend's identifier
-    /// by the client's. [`record_session`] processes a successful response to `initialize` instead.
+    /// Processes the response of the inner service: ends the session if necessary, and replaces the
+    /// backend's identifier by the client's. [`record_session`] processes a successful response to
+    /// `initialize` instead.
     pub(crate) fn finish<B>(
         self,
         endpoint: &EndpointState,
@@ -114,7 +116,8 @@ impl ExistingSession {
         }
     }
 
-    /// Ends the session if the inner service does not know it. Otherwise replaces the backend's identifier by the client's.
+    /// Ends the session if the inner service does not know it. Otherwise replaces the backend's
+    /// identifier by the client's.
     fn finish<B>(
         self,
         endpoint: &EndpointState,
@@ -160,7 +163,8 @@ impl Deletion {
         }
     }
 
-    /// Ends the session. The client learns only whether the session has ended, not whether the inner service confirms it.
+    /// Ends the session. The client learns only whether the session has ended, not whether the
+    /// inner service confirms it.
     fn finish<B>(
         self,
         endpoint: &EndpointState,
@@ -181,7 +185,8 @@ impl Deletion {
         };
         let end = {
             let _span = request_span(caller.request_id());
-            // The session may have ended in the meantime, by another DELETE or for another reason, without a record.
+            // The session may have ended in the meantime, by another DELETE or for another reason,
+            // without a record.
             self.store.end_and_record(&self.session, reason)
         };
         let response = if status.is_success() {
@@ -211,7 +216,8 @@ impl<B> From<Response<EndpointBody<B>>> for Finished<B> {
     }
 }
 
-/// Processes the response to a modern request. That to `server/discover` names the revisions of the inner service.
+/// Processes the response to a modern request. That to `server/discover` names the revisions of the
+/// inner service.
 fn finish_modern<B>(
     endpoint: &EndpointState,
     caller: &Caller,
@@ -242,8 +248,8 @@ fn finish_without_session<B>(
     response.map(|body| EndpointBody::inner(body, None, stream))
 }
 
-/// Records the session that a response opens, and replaces the backend's identifier by the client's. A resource without
-/// sessions has neither.
+/// Records the session that a response opens, and replaces the backend's identifier by the
+/// client's. A resource without sessions has neither.
 pub(crate) fn record_session<B>(
     accepted: Accepted<B>,
     endpoint: &EndpointState,
@@ -282,7 +288,8 @@ pub(crate) fn record_session<B>(
     if let Some(guard) = backend_guard {
         guard.disarm();
     }
-    // Allocated beside the session: allocations that outlive streams among those of streams keep their pages from being freed.
+    // Allocated beside the session: allocations that outlive streams among those of streams keep
+    // their pages from being freed.
     SessionStreams::of(session.session());
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());

@@ -10,21 +10,23 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// The bytes of one body that count only for all bodies together. Small bodies therefore need no lock.
+/// The bytes of one body that count only for all bodies together. Small bodies therefore need no
+/// lock.
 pub(crate) const SMALL_BODY: usize = 64 << 10;
 /// The part of the budget that one principal gets: a quarter.
 const PART_OF_A_PRINCIPAL: usize = 4;
 
-/// The maximum size of all held bodies together, in bytes: those of requests, and those of responses from which the endpoint
-/// reads revisions.
+/// The maximum size of all held bodies together, in bytes: those of requests, and those of
+/// responses from which the endpoint reads revisions.
 ///
-/// A body counts from its first byte until its last reference is dropped. When the budget is exhausted, requests that
-/// send more are answered with 503 and `Retry-After`, and no more of such a response is read before it is passed on. Bodies
-/// that are already held are not affected.
+/// A body counts from its first byte until its last reference is dropped. When the budget is
+/// exhausted, requests that send more are answered with 503 and `Retry-After`, and no more of such
+/// a response is read before it is passed on. Bodies that are already held are not affected.
 ///
-/// The bodies of one principal that are larger than 64 KiB get a quarter of the budget, or one of them all that it needs. Beyond
-/// that, its requests are answered with 429 and `Retry-After`. The table of principals has an entry for each one with such a body
-/// and no others, so it is bounded by the budget.
+/// The bodies of one principal that are larger than 64 KiB get a quarter of the budget, or one of
+/// them all that it needs. Beyond that, its requests are answered with 429 and `Retry-After`. The
+/// table of principals has an entry for each one with such a body and no others, so it is bounded
+/// by the budget.
 #[derive(Debug)]
 pub struct BodyBudget {
     available: AtomicUsize,
@@ -81,7 +83,8 @@ impl PrincipalShare {
         self.bytes == 0
     }
 
-    /// Takes more of the principal's part. Returns false if other bodies of the principal leave too little.
+    /// Takes more of the principal's part. Returns false if other bodies of the principal leave too
+    /// little.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let mut principals = self.budget.principals.lock();
         let held = principals.get(&self.principal).copied().unwrap_or_default();
@@ -167,7 +170,8 @@ mod tests {
         assert_eq!(budget.available(), 10);
     }
 
-    /// F4: the larger bodies of a principal share a quarter, one alone gets what it needs, and nothing is left behind.
+    /// F4: the larger bodies of a principal share a quarter, one alone gets what it needs, and
+    /// nothing is left behind.
     #[test]
     fn a_principal_has_a_quarter() {
         let budget = BodyBudget::new(100);

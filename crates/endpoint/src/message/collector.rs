@@ -57,8 +57,8 @@ pub(crate) enum BodyError {
 }
 
 impl Collector {
-    /// Returns a collector for up to `max_size` bytes, which count against the budget and, if they are many, against the
-    /// principal's part of it.
+    /// Returns a collector for up to `max_size` bytes, which count against the budget and, if they
+    /// are many, against the principal's part of it.
     pub(crate) fn new(max_size: usize, budget: &Arc<BodyBudget>, principal: u64) -> Self {
         Self {
             max_size,

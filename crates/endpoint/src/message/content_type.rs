@@ -10,8 +10,8 @@ use portcullis_mcp::header;
 #[derive(Debug)]
 pub(crate) struct UnsupportedContentType;
 
-/// Checks that the body is declared as JSON in UTF-8 without a content coding. An inner service that honors another
-/// charset or coding would read a text other than the checked one.
+/// Checks that the body is declared as JSON in UTF-8 without a content coding. An inner service
+/// that honors another charset or coding would read a text other than the checked one.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), UnsupportedContentType> {
     let single = |name| {
         header::single(headers, name).map_err(|header::RepeatedHeader| UnsupportedContentType)
@@ -31,8 +31,9 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), UnsupportedC
     }
 }
 
-/// Returns whether the media type is `application/json`, with at most one parameter: `charset` of UTF-8 in the syntax of
-/// RFC 9110 section 8.3.1. Some readers take the charset from other parameters, such as `charset*0` of RFC 2231.
+/// Returns whether the media type is `application/json`, with at most one parameter: `charset` of
+/// UTF-8 in the syntax of RFC 9110 section 8.3.1. Some readers take the charset from other
+/// parameters, such as `charset*0` of RFC 2231.
 fn is_json(content_type: &str) -> bool {
     let mut parts = content_type
         .split(';')

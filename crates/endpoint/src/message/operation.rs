@@ -20,8 +20,8 @@ fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
     }
 }
 
-/// Removes query, fragment and user information from a URI. They can contain secrets. A resource's URI does not have to be a
-/// URL that parses.
+/// Removes query, fragment and user information from a URI. They can contain secrets. A resource's
+/// URI does not have to be a URL that parses.
 fn without_secrets(uri: &str) -> Cow<'_, str> {
     let uri = uri.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = uri.split_once("://") else {
@@ -97,7 +97,8 @@ mod tests {
         );
     }
 
-    /// J2: the parts of a resource URI that can contain secrets are not reported, in any letter case of the method.
+    /// J2: the parts of a resource URI that can contain secrets are not reported, in any letter
+    /// case of the method.
     #[test]
     fn secrets_in_uris_are_not_reported() {
         for (uri, target) in [

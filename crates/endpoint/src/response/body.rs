@@ -15,10 +15,12 @@ use super::upstream_revisions::RevisionsReader;
 use crate::stream::{StreamGuard, StreamStop};
 
 pin_project! {
-    /// The body of the endpoint's response: its own text, or the unchanged body of the inner service.
+    /// The body of the endpoint's response: its own text, or the unchanged body of the inner
+    /// service.
     ///
-    /// Only the response to `initialize` is boxed. The session of a response is in use until its body is dropped. An
-    /// event stream ends with its authorization, after a complete event; see [`StreamRegistry`](crate::StreamRegistry).
+    /// Only the response to `initialize` is boxed. The session of a response is in use until its
+    /// body is dropped. An event stream ends with its authorization, after a complete event; see
+    /// [`StreamRegistry`](crate::StreamRegistry).
     #[derive(Debug)]
     pub struct EndpointBody<B> {
         #[pin]
@@ -48,7 +50,8 @@ pin_project! {
 pub enum EndpointBodyError<E> {
     /// The inner service's body failed.
     Inner(E),
-    /// The authorization of an event stream has ended, and the current event was not completed within 10 s.
+    /// The authorization of an event stream has ended, and the current event was not completed
+    /// within 10 s.
     IncompleteEvent,
 }
 
@@ -73,7 +76,8 @@ impl<B> EndpointBody<B> {
         }
     }
 
-    /// Returns the body of the inner service's response. It keeps a session in use, and a stream registered, until it is dropped.
+    /// Returns the body of the inner service's response. It keeps a session in use, and a stream
+    /// registered, until it is dropped.
     pub(crate) fn inner(body: B, in_use: Option<InUse>, stream: Option<StreamGuard>) -> Self {
         Self {
             source: Source::Inner {
@@ -234,7 +238,8 @@ enum Polled<E> {
     Stop(StreamStop),
 }
 
-/// Polls for the next frame, unless the stream must end. A stream that is silent for long yields a comment.
+/// Polls for the next frame, unless the stream must end. A stream that is silent for long yields a
+/// comment.
 fn poll_stream<E>(
     stream: &mut Option<StreamGuard>,
     cx: &mut Context<'_>,
@@ -268,7 +273,8 @@ mod tests {
 
     use super::*;
 
-    /// A body ends when it was read: servers send nothing of an ended body and frame others by their size.
+    /// A body ends when it was read: servers send nothing of an ended body and frame others by
+    /// their size.
     #[tokio::test]
     async fn a_body_ends_when_it_was_read() {
         for mut body in [

@@ -6,11 +6,12 @@ use portcullis_metadata::{has_media_type, is_event_stream};
 
 use crate::message::{BudgetShare, is_encoded};
 
-/// The maximum number of bytes in which a message is searched. The responses of interest have a few kilobytes.
+/// The maximum number of bytes in which a message is searched. The responses of interest have a few
+/// kilobytes.
 const MAX_READ: usize = 256 << 10;
 
-/// Reads a response until one of its messages has the wanted value. Events of a stream whose type is not `message` are skipped,
-/// as clients do.
+/// Reads a response until one of its messages has the wanted value. Events of a stream whose type
+/// is not `message` are skipped, as clients do.
 pub(crate) struct MessageReader {
     format: Format,
     kept: Vec<u8>,
@@ -37,8 +38,8 @@ pub(crate) enum Progress<T> {
 }
 
 impl MessageReader {
-    /// Returns a reader for a response with these headers. `None` if the response is neither JSON nor an event stream, or
-    /// has a content coding.
+    /// Returns a reader for a response with these headers. `None` if the response is neither JSON
+    /// nor an event stream, or has a content coding.
     pub(crate) fn new(headers: &HeaderMap, share: BudgetShare) -> Option<Self> {
         let format = if is_encoded(headers) {
             return None;
@@ -57,13 +58,15 @@ impl MessageReader {
         })
     }
 
-    /// Does not count the first bytes against the budget, so that a short response is read even if it is exhausted.
+    /// Does not count the first bytes against the budget, so that a short response is read even if
+    /// it is exhausted.
     pub(crate) fn with_uncounted(mut self, bytes: usize) -> Self {
         self.uncounted = bytes;
         self
     }
 
-    /// Reads the next piece. `is_last` means that no piece follows. `find` returns the wanted value of a message.
+    /// Reads the next piece. `is_last` means that no piece follows. `find` returns the wanted value
+    /// of a message.
     pub(crate) fn read<T>(
         &mut self,
         piece: &[u8],

@@ -1,4 +1,5 @@
-//! The responses of the endpoint itself. This is the only file that turns a rejection into a status, headers and a body.
+//! The responses of the endpoint itself. This is the only file that turns a rejection into a
+//! status, headers and a body.
 
 use bytes::Bytes;
 use http::{
@@ -25,7 +26,8 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ALL_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const POST_ONLY: HeaderValue = HeaderValue::from_static("POST");
-/// The retry time when the body budget is exhausted or a store is unavailable: both usually recover within a second.
+/// The retry time when the body budget is exhausted or a store is unavailable: both usually recover
+/// within a second.
 const SOON_RETRY: HeaderValue = HeaderValue::from_static("1");
 /// An upstream that fails is often starting again.
 const UPSTREAM_RETRY: HeaderValue = HeaderValue::from_static("5");
@@ -156,8 +158,8 @@ fn body_error(error: BodyError) -> Response<Bytes> {
     }
 }
 
-/// Returns the response to a message without a usable session. It does not say why, unless the client can try again, or its own
-/// session has ended and the resource says so.
+/// Returns the response to a message without a usable session. It does not say why, unless the
+/// client can try again, or its own session has ended and the resource says so.
 fn session_error(error: SessionError, id: Option<&RawValue>) -> Response<Bytes> {
     match error {
         SessionError::NotResolved(ResolveError::NotReady) => retry_later(SOON_RETRY, id),
@@ -196,7 +198,8 @@ fn stream_session_error(error: SessionError, id: Option<&RawValue>) -> Response<
     }
 }
 
-/// Returns the response to a request that a rule denies. Only missing scopes get a challenge: other scopes would not help otherwise.
+/// Returns the response to a request that a rule denies. Only missing scopes get a challenge: other
+/// scopes would not help otherwise.
 fn rule_violation(
     violation: &RuleViolation,
     challenges: &Challenges,
@@ -238,14 +241,16 @@ fn rule_violation(
     }
 }
 
-/// Returns the response to a DELETE whose session has ended although the inner service did not confirm it.
+/// Returns the response to a DELETE whose session has ended although the inner service did not
+/// confirm it.
 pub(crate) fn session_ended<B>() -> Response<EndpointBody<B>> {
     let mut response = Response::new(EndpointBody::own(Bytes::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
 }
 
-/// Returns the message of the JSON-RPC specification for the error code of a malformed message. Only logs are more precise.
+/// Returns the message of the JSON-RPC specification for the error code of a malformed message.
+/// Only logs are more precise.
 fn standard_message(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::ParseError => "Parse error",
@@ -322,8 +327,8 @@ mod tests {
         }
     }
 
-    /// E5: the response to a request without a usable session has the same status for all methods. That to GET and DELETE is text,
-    /// unless the client can try again.
+    /// E5: the response to a request without a usable session has the same status for all methods.
+    /// That to GET and DELETE is text, unless the client can try again.
     #[test]
     fn session_errors_have_their_status() {
         for (error, status, retry_after) in [

@@ -18,14 +18,17 @@ const LEGACY_ERRORS: [ErrorCode; 3] = [
     ErrorCode::ServerError,
 ];
 
-/// The revisions that the inner service listed last, in a result of `server/discover` or an error -32022.
+/// The revisions that the inner service listed last, in a result of `server/discover` or an error
+/// -32022.
 ///
-/// A service that answers `server/discover` with an error of a legacy server supports only legacy revisions.
+/// A service that answers `server/discover` with an error of a legacy server supports only legacy
+/// revisions.
 #[derive(Default)]
 pub(crate) struct UpstreamRevisions(Mutex<Option<Revisions>>);
 
 impl UpstreamRevisions {
-    /// Returns those of the `served` revisions that the inner service supports; all of them until it lists some.
+    /// Returns those of the `served` revisions that the inner service supports; all of them until
+    /// it lists some.
     pub(crate) fn supported(&self, served: Revisions) -> Revisions {
         let listed = *self.0.lock();
         listed.map_or(served, |listed| {
@@ -49,7 +52,8 @@ pub(crate) struct RevisionsReader {
 }
 
 impl RevisionsReader {
-    /// Returns a reader for the response to a modern request; `None` if the response cannot list revisions.
+    /// Returns a reader for the response to a modern request; `None` if the response cannot list
+    /// revisions.
     pub(crate) fn new(
         is_discover: bool,
         status: StatusCode,
@@ -70,7 +74,8 @@ impl RevisionsReader {
         }))
     }
 
-    /// Reads the next piece. `is_last` means that no piece follows. Returns whether the reader is finished.
+    /// Reads the next piece. `is_last` means that no piece follows. Returns whether the reader is
+    /// finished.
     pub(crate) fn read(&mut self, piece: &[u8], is_last: bool) -> bool {
         match self.reader.read(piece, is_last, |message| {
             listed_revisions(message, self.is_discover)

@@ -5,10 +5,12 @@ use std::str::FromStr;
 use portcullis_mcp::Envelope;
 use portcullis_metadata::Wildcard;
 
-/// A pattern for methods and names, such as `tools/*` or `admin_*`. `*` matches any number of any characters, including `/`.
+/// A pattern for methods and names, such as `tools/*` or `admin_*`. `*` matches any number of any
+/// characters, including `/`.
 ///
-/// ASCII letter case is ignored: a rule that matches can only add requirements. A pattern is compared with one
-/// spelling of a name; a [`MessageRule`](crate::MessageRule) compares it with every spelling of a URI.
+/// ASCII letter case is ignored: a rule that matches can only add requirements. A pattern is
+/// compared with one spelling of a name; a [`MessageRule`](crate::MessageRule) compares it with
+/// every spelling of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameGlob {
     pattern: Box<str>,

@@ -6,7 +6,8 @@ use portcullis_verifier::Principal;
 use super::{MessageRule, NameGlob, Rules};
 
 impl Rules {
-    /// Returns whether scopes and claims admit this operation; without one a GET. Rate limits do not count.
+    /// Returns whether scopes and claims admit this operation; without one a GET. Rate limits do
+    /// not count.
     pub(crate) fn admit(&self, operation: Option<&Operation>, principal: &Principal) -> bool {
         let covers = |needed| self.implications.covers(principal.scopes(), needed);
         let mut has_scopes = covers(&self.required);
@@ -41,8 +42,8 @@ fn may_match_target(glob: &NameGlob, operation: &Operation) -> bool {
         || targets.any(|target| glob.matches(target) || !is_exact(target))
 }
 
-/// Returns whether a method names tools, prompts or tasks only. Their names are reported unchanged; the URI of a resource has
-/// several spellings, and is reported without its query.
+/// Returns whether a method names tools, prompts or tasks only. Their names are reported unchanged;
+/// the URI of a resource has several spellings, and is reported without its query.
 fn is_without_resources(method: &str) -> bool {
     let is_prefix = |prefix: &str| {
         method
@@ -62,7 +63,8 @@ mod tests {
         rule
     }
 
-    /// J10: a rule applies to a stream if it applies to its message, or if the message's names are not known exactly.
+    /// J10: a rule applies to a stream if it applies to its message, or if the message's names are
+    /// not known exactly.
     #[test]
     fn rules_match_operations() {
         let call = Operation::new("tools/call", Some("admin_reset"));

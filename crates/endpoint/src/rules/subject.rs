@@ -12,7 +12,8 @@ use super::{
 #[derive(Default)]
 pub(crate) struct Subject<'a> {
     envelope: Option<&'a Envelope<'a>>,
-    /// The spellings of the message's resource URIs. Empty unless a rule with a name could match the message.
+    /// The spellings of the message's resource URIs. Empty unless a rule with a name could match
+    /// the message.
     spellings: Spellings,
 }
 
@@ -20,7 +21,8 @@ impl<'a> Subject<'a> {
     /// Returns the subject of a message.
     ///
     /// # Errors
-    /// Fails if a rule has a name and the message has a resource URI that servers read in different ways.
+    /// Fails if a rule has a name and the message has a resource URI that servers read in different
+    /// ways.
     pub(crate) fn new(envelope: &'a Envelope<'a>, rules: &[MessageRule]) -> Result<Self, UriError> {
         let mut subject = Self {
             envelope: Some(envelope),

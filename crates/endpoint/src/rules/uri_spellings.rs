@@ -1,17 +1,20 @@
 //! [`Spellings`]: the spellings of a URI under which a server could find the same resource.
 //!
-//! A rule such as `file:///secret/*` must also apply to `file://localhost/%73ecret/x`. Servers differ in how often they
-//! decode a URI, whether they use a URL parser, which parts of it select a resource, and whether they pass the path to the
-//! file system. The endpoint does not know its server, so it compares rules with every spelling that one of these steps can
-//! produce, in any order.
+//! A rule such as `file:///secret/*` must also apply to `file://localhost/%73ecret/x`. Servers
+//! differ in how often they decode a URI, whether they use a URL parser, which parts of it select a
+//! resource, and whether they pass the path to the file system. The endpoint does not know its
+//! server, so it compares rules with every spelling that one of these steps can produce, in any
+//! order.
 //!
 //! Two groups of URIs are rejected instead, if a rule with a name could apply to them:
 //! - URIs with characters that URL parsers remove or replace ([`UriError::Characters`]).
-//! - URIs with a `.` or `..` segment ([`UriError::DotSegments`]), because servers resolve it differently: a parser can read
-//!   the segment before it as a host (`note://public/../secret`) or as a drive (`file:///C:/../secret`) that stays, and a
-//!   server without a parser can read the query as a part of the path (`file:///public?/../secret`).
+//! - URIs with a `.` or `..` segment ([`UriError::DotSegments`]), because servers resolve it
+//!   differently: a parser can read the segment before it as a host (`note://public/../secret`) or
+//!   as a drive (`file:///C:/../secret`) that stays, and a server without a parser can read the
+//!   query as a part of the path (`file:///public?/../secret`).
 //!
-//! Aliases that only the server knows are not covered, such as symbolic links and names that differ in letter case.
+//! Aliases that only the server knows are not covered, such as symbolic links and names that differ
+//! in letter case.
 
 mod dot_segments;
 mod host;
@@ -29,8 +32,8 @@ use self::{
     parameters::without_parameters,
 };
 
-/// The maximum number of spellings of one URI. A host with port and final dot, in two forms, and parameters in the path together
-/// multiply the spellings by 16.
+/// The maximum number of spellings of one URI. A host with port and final dot, in two forms, and
+/// parameters in the path together multiply the spellings by 16.
 const MAX_SPELLINGS: usize = 128;
 
 /// The maximum size of all spellings of a message's URIs together, in bytes.
@@ -39,13 +42,15 @@ const MAX_BYTES: usize = 1 << 20;
 /// The reason why rules with names cannot be matched with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ReasonCodes)]
 pub(crate) enum UriError {
-    /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers remove or replace these.
+    /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers
+    /// remove or replace these.
     #[code = "message.uri_characters"]
     Characters,
     /// A URI has a `.` or `..` segment, which servers resolve differently.
     #[code = "message.uri_dot_segments"]
     DotSegments,
-    /// A URI has too many spellings or a host that is too long to convert it, or the URIs of a message are too long together.
+    /// A URI has too many spellings or a host that is too long to convert it, or the URIs of a
+    /// message are too long together.
     #[code = "message.uri_spellings"]
     TooManySpellings,
 }
@@ -60,7 +65,8 @@ pub(crate) fn check_characters(uri: &str) -> Result<(), UriError> {
     }
 }
 
-/// Returns whether a parser can remove a character at the start or the end. JavaScript also trims the byte order mark.
+/// Returns whether a parser can remove a character at the start or the end. JavaScript also trims
+/// the byte order mark.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c.is_control() || c == '\u{FEFF}'
 }
@@ -73,12 +79,14 @@ pub(crate) struct Spellings {
 }
 
 impl Spellings {
-    /// Adds the URI itself, and all spellings that follow from it by percent-decoding, WHATWG normalization, conversion of the
-    /// host, and removal of the parts that do not select a resource. Spellings that differ only in ASCII letter case, which
-    /// patterns ignore, count as one.
+    /// Adds the URI itself, and all spellings that follow from it by percent-decoding, WHATWG
+    /// normalization, conversion of the host, and removal of the parts that do not select a
+    /// resource. Spellings that differ only in ASCII letter case, which patterns ignore, count as
+    /// one.
     ///
     /// # Errors
-    /// Fails if a spelling has a dot segment, a NUL or a host that is too long, or if the spellings are too many or too long.
+    /// Fails if a spelling has a dot segment, a NUL or a host that is too long, or if the spellings
+    /// are too many or too long.
     pub(crate) fn add(&mut self, uri: &str) -> Result<(), UriError> {
         let start = self.all.len();
         self.push(start, uri.to_owned())?;
@@ -147,9 +155,9 @@ fn split_scheme(uri: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Replaces every run of slashes by one slash, as file systems do. The two slashes after a scheme remain. If the text before
-/// `://` is not a valid scheme (RFC 3986 section 3.1), such as `my_app`, some servers keep them and others do not: there are two
-/// results.
+/// Replaces every run of slashes by one slash, as file systems do. The two slashes after a scheme
+/// remain. If the text before `://` is not a valid scheme (RFC 3986 section 3.1), such as `my_app`,
+/// some servers keep them and others do not: there are two results.
 fn single_slashes(uri: &str) -> impl Iterator<Item = String> {
     let path_start = uri.find("://").map(|colon| colon + "://".len());
     let has_scheme = split_scheme(uri).is_some_and(|(_, rest)| rest.starts_with("//"));
@@ -175,15 +183,16 @@ fn single_slashes_from(uri: &str, start: usize) -> String {
     single
 }
 
-/// Removes the slashes at the end, which file systems ignore. `None` if there are none, or no path before them.
+/// Removes the slashes at the end, which file systems ignore. `None` if there are none, or no path
+/// before them.
 fn without_trailing_slashes(uri: &str) -> Option<String> {
     let trimmed = uri.trim_end_matches('/');
     (trimmed.len() < uri.len() && !trimmed.is_empty() && !trimmed.ends_with(':'))
         .then(|| trimmed.to_owned())
 }
 
-/// Returns the path of a `file` URI that is not a WHATWG URL, for example because its authority has a port. Some servers
-/// use only the path.
+/// Returns the path of a `file` URI that is not a WHATWG URL, for example because its authority has
+/// a port. Some servers use only the path.
 fn file_path(uri: &str) -> Option<String> {
     let (scheme, rest) =
         split_scheme(uri).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
@@ -192,8 +201,8 @@ fn file_path(uri: &str) -> Option<String> {
     Some(format!("{}://{path}", scheme.to_ascii_lowercase()))
 }
 
-/// Removes user information, query and fragment, and the host of a `file` URL. Servers that use only the path find the
-/// same resource.
+/// Removes user information, query and fragment, and the host of a `file` URL. Servers that use
+/// only the path find the same resource.
 fn scheme_host_path(url: &Url) -> String {
     let scheme = &url[..Position::AfterScheme];
     let path = &url[Position::BeforePath..Position::AfterPath];

@@ -8,11 +8,13 @@ use std::{
     },
 };
 
-/// Ends a session of the inner service when the last clone is dropped, unless the endpoint has recorded the session.
+/// Ends a session of the inner service when the last clone is dropped, unless the endpoint has
+/// recorded the session.
 ///
-/// An inner service with sessions puts this guard into the extensions of its response to `initialize`. The endpoint
-/// holds that response until it knows the negotiated revision. It does not record the session if the client
-/// disconnects before, the revision is not served, or the owner is at the limit with all sessions in use.
+/// An inner service with sessions puts this guard into the extensions of its response to
+/// `initialize`. The endpoint holds that response until it knows the negotiated revision. It does
+/// not record the session if the client disconnects before, the revision is not served, or the
+/// owner is at the limit with all sessions in use.
 #[derive(Clone)]
 pub struct BackendSessionGuard(Arc<Inner>);
 

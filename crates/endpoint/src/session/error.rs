@@ -15,7 +15,8 @@ pub(crate) enum SessionError {
     /// The caller's token has no subject, so the caller cannot own a session.
     #[code = "session.no_owner"]
     NoOwner,
-    /// The identifier is not that of an active session of the caller. The response does not say why.
+    /// The identifier is not that of an active session of the caller. The response does not say
+    /// why.
     #[code(transparent)]
     NotResolved(ResolveError),
     /// The caller's session has ended, and the response says so.

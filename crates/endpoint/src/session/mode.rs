@@ -1,4 +1,5 @@
-//! Settings of the sessions of a resource: whether it has any, and what the owner of an ended one gets.
+//! Settings of the sessions of a resource: whether it has any, and what the owner of an ended one
+//! gets.
 
 /// Whether a resource has sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,14 +8,16 @@ pub enum SessionMode {
     /// Messages of legacy revisions need a session, which `initialize` opens.
     #[default]
     On,
-    /// No message needs a session, and no identifier is issued, for inner services without sessions. Session headers are
-    /// removed in both directions. GET and DELETE are answered with 405.
+    /// No message needs a session, and no identifier is issued, for inner services without
+    /// sessions. Session headers are removed in both directions. GET and DELETE are answered with
+    /// 405.
     Off,
 }
 
 /// The status of the response to the owner of an ended session.
 ///
-/// It applies only to identifiers that this deployment issued to this owner. Other identifiers are always unknown.
+/// It applies only to identifiers that this deployment issued to this owner. Other identifiers are
+/// always unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndedSessionStatus {

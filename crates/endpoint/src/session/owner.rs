@@ -4,9 +4,11 @@ use portcullis_metadata::Scopes;
 use portcullis_session::Owner;
 use portcullis_verifier::Principal;
 
-/// Returns the owner of this principal's sessions. Without a principal (authentication is off), the owner is anonymous.
+/// Returns the owner of this principal's sessions. Without a principal (authentication is off), the
+/// owner is anonymous.
 ///
-/// Returns `None` for a token without a subject, unless its issuer's settings let clients own sessions.
+/// Returns `None` for a token without a subject, unless its issuer's settings let clients own
+/// sessions.
 pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
     let Some(principal) = principal else {
         return Some(Owner::Anonymous);

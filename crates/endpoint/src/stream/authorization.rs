@@ -1,4 +1,5 @@
-//! The authorization of an open event stream: the token by which it is open, and how long that token is valid.
+//! The authorization of an open event stream: the token by which it is open, and how long that
+//! token is valid.
 
 use std::sync::{
     Arc,
@@ -17,7 +18,8 @@ const NO_EXPIRY: u64 = u64::MAX;
 
 /// The token that opened a stream, and the one that authorizes it now.
 pub(super) struct StreamAuthorization {
-    /// The token that opened the stream; `None` if authentication is off. Later tokens must have its scopes.
+    /// The token that opened the stream; `None` if authentication is off. Later tokens must have
+    /// its scopes.
     opened_by: Option<VerifiedToken>,
     /// The end of the validity of the current token, in milliseconds of Unix time.
     valid_until: AtomicU64,
@@ -26,7 +28,8 @@ pub(super) struct StreamAuthorization {
 }
 
 impl StreamAuthorization {
-    /// Returns the authorization by the caller's token, which is watched from now on if it is introspected.
+    /// Returns the authorization by the caller's token, which is watched from now on if it is
+    /// introspected.
     pub(super) fn new(caller: &Caller) -> Self {
         let opened_by = caller.verified();
         let watched = caller.held_token().and_then(HeldToken::watch);
@@ -70,13 +73,14 @@ impl StreamAuthorization {
         drop(previous);
     }
 
-    /// Applies the result of the last introspection of the current token, if it is introspected. Returns whether the
-    /// validity has changed.
+    /// Applies the result of the last introspection of the current token, if it is introspected.
+    /// Returns whether the validity has changed.
     ///
     /// # Errors
     /// Fails if the token authorizes the stream no longer.
     pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
-        // The lock is held until the validity is stored, so that `replace` does not come in between.
+        // The lock is held until the validity is stored, so that `replace` does not come in
+        // between.
         let watched = self.watched.lock();
         let Some(watched_token) = &*watched else {
             return Ok(false);
@@ -90,8 +94,8 @@ impl StreamAuthorization {
     }
 }
 
-/// Returns the end of a token's validity in milliseconds of Unix time. A token without an expiry is valid as long as it can
-/// be introspected again.
+/// Returns the end of a token's validity in milliseconds of Unix time. A token without an expiry is
+/// valid as long as it can be introspected again.
 pub(super) fn validity(verified: &VerifiedToken, is_rechecked: bool) -> u64 {
     let principal = verified.principal();
     match principal.valid_until() {

@@ -2,7 +2,8 @@
 
 /// Tracks whether the bytes of an event stream end with a complete event, however they are divided.
 ///
-/// CR LF, LF or CR ends a line. An empty line ends an event. The start of the stream is also a boundary.
+/// CR LF, LF or CR ends a line. An empty line ends an event. The start of the stream is also a
+/// boundary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Boundary {
     is_line_empty: bool,
@@ -33,8 +34,8 @@ impl Boundary {
         }
     }
 
-    /// Processes a piece up to the end of the incomplete event. Returns the length of that part, which is the whole piece
-    /// if the event does not end in it.
+    /// Processes a piece up to the end of the incomplete event. Returns the length of that part,
+    /// which is the whole piece if the event does not end in it.
     pub(crate) fn pass_event(&mut self, piece: &[u8]) -> usize {
         let mut length = 0;
         for &byte in piece {

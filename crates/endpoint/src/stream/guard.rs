@@ -1,4 +1,5 @@
-//! Registers responses that are event streams. [`StreamGuard`] keeps one registered, and finds where it may stop.
+//! Registers responses that are event streams. [`StreamGuard`] keeps one registered, and finds
+//! where it may stop.
 
 use std::{fmt, sync::Arc, task::Waker};
 
@@ -53,7 +54,8 @@ pub(crate) struct StreamOrigin<'a> {
 }
 
 impl StreamRegistry {
-    /// Registers a response, if it is an event stream. `headers` and `extensions` are those of the response.
+    /// Registers a response, if it is an event stream. `headers` and `extensions` are those of the
+    /// response.
     pub(crate) fn open(
         &self,
         origin: StreamOrigin<'_>,
@@ -122,8 +124,8 @@ impl StreamGuard {
         }
     }
 
-    /// Sets the task to wake when the stream must stop. Call [`stop`](Self::stop) afterwards: earlier changes wake no
-    /// task.
+    /// Sets the task to wake when the stream must stop. Call [`stop`](Self::stop) afterwards:
+    /// earlier changes wake no task.
     pub(crate) fn set_waker(&self, waker: &Waker) {
         self.stream.set_waker(waker);
     }
@@ -140,9 +142,9 @@ impl StreamGuard {
         })
     }
 
-    /// Tells the inner service that the endpoint stops the stream. Returns the last event to send: the result of
-    /// `subscriptions/listen` (MCP 2026-07-28, Subscriptions, Graceful Closure), or nothing for other streams, for those whose body
-    /// cannot grow, and within an event.
+    /// Tells the inner service that the endpoint stops the stream. Returns the last event to send:
+    /// the result of `subscriptions/listen` (MCP 2026-07-28, Subscriptions, Graceful Closure), or
+    /// nothing for other streams, for those whose body cannot grow, and within an event.
     pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
         if let Some(stopped) = &self.stopped {
             stopped.set();
@@ -157,7 +159,8 @@ impl StreamGuard {
         }
     }
 
-    /// Returns the part of a frame that may be sent: the whole frame, or the rest of the last event.
+    /// Returns the part of a frame that may be sent: the whole frame, or the rest of the last
+    /// event.
     pub(crate) fn pass(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
         self.stream.silence.interrupt();
         let (Some(boundary), Some(data)) = (&mut self.boundary, frame.data_ref()) else {
@@ -172,7 +175,8 @@ impl StreamGuard {
     }
 }
 
-/// Returns the event with the result of `subscriptions/listen`. An id is a number or a string, on one line.
+/// Returns the event with the result of `subscriptions/listen`. An id is a number or a string, on
+/// one line.
 fn listen_result(id: &RawValue) -> String {
     format!(
         "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",\

@@ -33,7 +33,8 @@ pub(crate) struct OpenStream {
     pub(super) purpose: StreamPurpose,
     pub(super) silence: Silence,
     state: AtomicU8,
-    /// The time at which the state became [`State::Finishing`], in milliseconds of the monotonic clock.
+    /// The time at which the state became [`State::Finishing`], in milliseconds of the monotonic
+    /// clock.
     finishing_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
@@ -116,7 +117,8 @@ impl OpenStream {
         }
     }
 
-    /// Wakes the body's task. The waker stays: a wake-up can be lost while the connection is being polled.
+    /// Wakes the body's task. The waker stays: a wake-up can be lost while the connection is being
+    /// polled.
     pub(super) fn wake(&self) {
         let waker = self.waker.lock().clone();
         if let Some(waker) = waker {

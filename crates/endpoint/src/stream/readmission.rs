@@ -1,5 +1,5 @@
-//! Ending of selected streams: after a change of the settings those whose request would no longer be admitted, and those that
-//! an administrator ends.
+//! Ending of selected streams: after a change of the settings those whose request would no longer
+//! be admitted, and those that an administrator ends.
 
 use std::sync::Arc;
 
@@ -21,16 +21,19 @@ pub struct StreamRequest<'a> {
 }
 
 impl StreamRegistry {
-    /// Ends the streams that `is_admitted` rejects, such as those that do not satisfy new rules. Returns their number.
+    /// Ends the streams that `is_admitted` rejects, such as those that do not satisfy new rules.
+    /// Returns their number.
     ///
-    /// Each stream ends as after [`sweep`](Self::sweep), which must still be called. `is_admitted` is called without a lock.
+    /// Each stream ends as after [`sweep`](Self::sweep), which must still be called. `is_admitted`
+    /// is called without a lock.
     pub fn end_unless(&self, is_admitted: impl Fn(&StreamRequest<'_>) -> bool) -> usize {
         self.end(StreamEndReason::ConfigurationChanged, |request| {
             !is_admitted(request)
         })
     }
 
-    /// Ends the streams that `is_ended` selects, with a reason, in the same way. Returns their number.
+    /// Ends the streams that `is_ended` selects, with a reason, in the same way. Returns their
+    /// number.
     pub fn end(
         &self,
         reason: StreamEndReason,

@@ -24,8 +24,8 @@ const SHARDS: usize = 16;
 
 /// The open event streams of any number of endpoints. Clones share the registry.
 ///
-/// The registry has one entry for each open stream, which the body of its response adds and removes. It limits neither their
-/// number nor their time: the limits of requests and of tokens do.
+/// The registry has one entry for each open stream, which the body of its response adds and
+/// removes. It limits neither their number nor their time: the limits of requests and of tokens do.
 #[derive(Clone)]
 pub struct StreamRegistry(Arc<Inner>);
 
@@ -66,11 +66,12 @@ impl StreamRegistry {
         }))
     }
 
-    /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for
-    /// 15 s send a comment.
+    /// Ends the streams whose authorization or session has ended. Returns their number. Streams
+    /// that were silent for 15 s send a comment.
     ///
-    /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about
-    /// twice a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks).
+    /// Each stream ends after its current event, or fails if the event is not completed within 10
+    /// s. Call this about twice a second, after
+    /// [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks).
     /// Without it no stream ends with its authorization, and none sends a comment.
     pub fn sweep(&self) -> usize {
         let now = self.now();
@@ -97,10 +98,12 @@ impl StreamRegistry {
         ended.len()
     }
 
-    /// Ends the streams on which clients only listen: responses to GET and to `subscriptions/listen`. Returns their number.
-    /// From now on, such a stream ends as soon as it opens. Streams that answer another request continue.
+    /// Ends the streams on which clients only listen: responses to GET and to
+    /// `subscriptions/listen`. Returns their number. From now on, such a stream ends as soon as it
+    /// opens. Streams that answer another request continue.
     ///
-    /// Call this when the server shuts down. Clients then listen elsewhere. [`sweep`](Self::sweep) must still be called.
+    /// Call this when the server shuts down. Clients then listen elsewhere. [`sweep`](Self::sweep)
+    /// must still be called.
     pub fn drain(&self) -> usize {
         self.0.is_draining.store(true, Ordering::Relaxed);
         self.sweep()

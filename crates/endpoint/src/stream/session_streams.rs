@@ -1,4 +1,5 @@
-//! The authorizations of the open event streams of one session, which the owner's newer tokens extend.
+//! The authorizations of the open event streams of one session, which the owner's newer tokens
+//! extend.
 
 use std::sync::{
     Arc,
@@ -18,13 +19,15 @@ const NONE_OPEN: u64 = u64::MAX;
 /// The authorizations of a session's open streams. Attached to the session when it opens, or at
 /// the first stream of an adopted one.
 pub(crate) struct SessionStreams {
-    /// The earliest end of validity among the open streams. A token that is not valid for longer extends none of them.
+    /// The earliest end of validity among the open streams. A token that is not valid for longer
+    /// extends none of them.
     earliest: AtomicU64,
     open: Mutex<Vec<Arc<StreamAuthorization>>>,
 }
 
 impl SessionStreams {
-    /// Returns the streams of this session, attached to it if they are not yet. `None` if another value is attached.
+    /// Returns the streams of this session, attached to it if they are not yet. `None` if another
+    /// value is attached.
     pub(crate) fn of(session: &Session) -> Option<Arc<Self>> {
         session
             .attach(|| {
@@ -43,8 +46,9 @@ impl SessionStreams {
             .map_or(0, |streams| streams.open.lock().len())
     }
 
-    /// Replaces the token of each open stream by that of an admitted request in the session, if the new token is valid for
-    /// longer and has at least the scopes of the token that opened the stream. Implied scopes do not count.
+    /// Replaces the token of each open stream by that of an admitted request in the session, if the
+    /// new token is valid for longer and has at least the scopes of the token that opened the
+    /// stream. Implied scopes do not count.
     ///
     /// Takes no lock unless the new token is valid for longer than that of some stream.
     pub(crate) fn token_used(session: &Session, caller: &Caller) {

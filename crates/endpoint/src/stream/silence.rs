@@ -12,10 +12,11 @@ const COMMENT_AFTER: Duration = Duration::from_secs(15);
 
 /// The silence of a stream.
 ///
-/// Data that is sent only sets a flag, and the sweep reads the clock. A comment is therefore up to one period of the sweep
-/// late.
+/// Data that is sent only sets a flag, and the sweep reads the clock. A comment is therefore up to
+/// one period of the sweep late.
 pub(super) struct Silence {
-    /// When a sweep last found that data had been sent, or a comment was due, in milliseconds of the monotonic clock.
+    /// When a sweep last found that data had been sent, or a comment was due, in milliseconds of
+    /// the monotonic clock.
     since: AtomicU64,
     /// Whether data was sent since the last sweep.
     is_interrupted: AtomicBool,

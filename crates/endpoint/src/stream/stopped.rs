@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// Notifies an inner service that the endpoint has stopped an event stream, so that a service that continues requests of
-/// disconnected clients can distinguish the two.
+/// Notifies an inner service that the endpoint has stopped an event stream, so that a service that
+/// continues requests of disconnected clients can distinguish the two.
 ///
-/// The service puts it into the extensions of the response. The endpoint sets it before it drops the body of a stream whose
-/// authorization or session has ended. Clones share the state.
+/// The service puts it into the extensions of the response. The endpoint sets it before it drops
+/// the body of a stream whose authorization or session has ended. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct StreamStopped(Arc<AtomicBool>);
 

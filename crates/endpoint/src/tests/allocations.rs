@@ -38,7 +38,8 @@ impl Service<Admitted> for Silent {
     }
 }
 
-/// Returns the number of allocations of an admitted request, from the guard to the head of the response.
+/// Returns the number of allocations of an admitted request, from the guard to the head of the
+/// response.
 fn count_allocations(fixture: &Fixture, headers: &[(&str, &str)], body: String) -> u64 {
     let endpoint = EndpointLayer::new(fixture.settings.clone())
         .unwrap()
@@ -57,7 +58,8 @@ fn count_allocations(fixture: &Fixture, headers: &[(&str, &str)], body: String) 
     counted.count_total
 }
 
-/// A call in a session and a modern call, with a token in the cache, have a fixed number of allocations.
+/// A call in a session and a modern call, with a token in the cache, have a fixed number of
+/// allocations.
 #[tokio::test]
 async fn admitting_a_message_allocates_little() {
     let fixture = Fixture::guarded("mcp:tools");
@@ -74,9 +76,9 @@ async fn admitting_a_message_allocates_little() {
         ("mcp-name", "add"),
     ];
     let modern = count_allocations(&fixture, &headers, modern("tools/call", call).to_string());
-    // The guard: the request's id, the path, the shared caller, three for the extension, two for the response's headers.
-    // The endpoint: the operation, the reservation of the body, and the backend's identifier. The test: its copy of the
-    // decision.
+    // The guard: the request's id, the path, the shared caller, three for the extension, two for
+    // the response's headers. The endpoint: the operation, the reservation of the body, and the
+    // backend's identifier. The test: its copy of the decision.
     assert!(modern <= 11, "{modern} {legacy}");
     assert!(legacy <= 12, "{modern} {legacy}");
 }

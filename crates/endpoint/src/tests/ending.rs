@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::fixture::*;
 
-/// E9: DELETE is forwarded, and ends the session for every response of the backend. The client gets 204 if the backend does
-/// not confirm it.
+/// E9: DELETE is forwarded, and ends the session for every response of the backend. The client gets
+/// 204 if the backend does not confirm it.
 #[tokio::test]
 async fn delete_ends_the_session() {
     use EndReason::{DeleteFailed, Deleted};

@@ -38,7 +38,8 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 pub(super) const BACKEND: &str = "backend-session-1";
 pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 
-/// A guarded endpoint with its issuer, clock, sessions and inner service, and the log of its decisions.
+/// A guarded endpoint with its issuer, clock, sessions and inner service, and the log of its
+/// decisions.
 pub(super) struct Fixture {
     pub(super) test_issuer: TestIssuer,
     /// The network of the issuer, for introspection. Keys are fixed.

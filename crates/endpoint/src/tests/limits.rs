@@ -33,7 +33,8 @@ async fn the_least_recently_used_session_ends() {
     }
 }
 
-/// E9: if all sessions of the owner have an open stream or a request in progress, `initialize` is rejected and not forwarded.
+/// E9: if all sessions of the owner have an open stream or a request in progress, `initialize` is
+/// rejected and not forwarded.
 #[tokio::test]
 async fn sessions_in_use_are_not_evicted() {
     let fixture = Fixture::guarded("");
@@ -83,7 +84,8 @@ async fn an_opening_session_is_in_use() {
     assert_eq!(fixture.ended(), [EndReason::Evicted]);
 }
 
-/// E9: if all other sessions are in use when the backend has answered, `initialize` is rejected with its id, and no session ends.
+/// E9: if all other sessions are in use when the backend has answered, `initialize` is rejected
+/// with its id, and no session ends.
 #[tokio::test]
 async fn a_session_over_the_limit_is_rejected_after_initialize() {
     let fixture = Fixture::guarded("");

@@ -51,7 +51,8 @@ async fn modern_requests_need_no_owner() {
     assert_eq!(response.status, 200);
 }
 
-/// F5: a message that contradicts its headers gets 400 with a specific code and its id, and is not forwarded.
+/// F5: a message that contradicts its headers gets 400 with a specific code and its id, and is not
+/// forwarded.
 #[tokio::test]
 async fn modern_requests_must_match_their_headers() {
     let fixture = Fixture::guarded("");
@@ -164,7 +165,8 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
     }
 }
 
-/// E11: a method that the revision does not define is forwarded to the upstream, even without parameters.
+/// E11: a method that the revision does not define is forwarded to the upstream, even without
+/// parameters.
 #[tokio::test]
 async fn methods_of_older_revisions_are_answered_by_the_upstream() {
     let fixture = Fixture::guarded("");

@@ -23,7 +23,8 @@ async fn opened(scope: &str) -> (Fixture, String) {
     (fixture, identifier)
 }
 
-/// E8: with other scopes, the responses to POST and GET have a new identifier. The backend's identifier stays the same.
+/// E8: with other scopes, the responses to POST and GET have a new identifier. The backend's
+/// identifier stays the same.
 #[tokio::test]
 async fn other_scopes_renew_the_identifier() {
     let (mut fixture, first) = opened("mcp:tools").await;
@@ -106,7 +107,8 @@ async fn the_old_identifier_ends_after_its_grace() {
     assert_eq!(fixture.ended(), []);
 }
 
-/// E7, E8: other owners can use neither identifier, and their attempts do not count as its first use.
+/// E7, E8: other owners can use neither identifier, and their attempts do not count as its first
+/// use.
 #[tokio::test]
 async fn a_new_identifier_works_only_for_its_owner() {
     let (mut fixture, first) = opened("a").await;
@@ -163,8 +165,8 @@ async fn an_ended_session_is_not_renewed() {
     assert_eq!(response.header(SESSION), None);
 }
 
-/// E10: if configured, the owner gets 404 for an ended session, in the format of each method. Identifiers that were never
-/// issued, and those of other owners, still get 400.
+/// E10: if configured, the owner gets 404 for an ended session, in the format of each method.
+/// Identifiers that were never issued, and those of other owners, still get 400.
 #[tokio::test]
 async fn the_owner_can_get_404_for_an_ended_session() {
     let (mut fixture, identifier) = opened("a").await;

@@ -61,8 +61,8 @@ fn process(max_total: usize) -> (Fixture, Arc<Slow>) {
     (fixture, journal)
 }
 
-/// E12: the response to a DELETE waits until the end is recorded. It is 503 if that fails; the session has ended either way. A
-/// repeated DELETE waits until an end that was not recorded is.
+/// E12: the response to a DELETE waits until the end is recorded. It is 503 if that fails; the
+/// session has ended either way. A repeated DELETE waits until an end that was not recorded is.
 #[tokio::test]
 async fn a_delete_is_confirmed_when_it_is_recorded() {
     for (is_recorded, status) in [(true, 200), (false, 503)] {
@@ -101,7 +101,8 @@ async fn a_delete_is_confirmed_when_it_is_recorded() {
     }
 }
 
-/// E12: a session of another process continues. At the total limit, and before the ends are known, the response is 503.
+/// E12: a session of another process continues. At the total limit, and before the ends are known,
+/// the response is 503.
 #[tokio::test]
 async fn sessions_of_other_processes_continue() {
     let (first, (second, journal)) = (Fixture::open(), process(1));
@@ -134,7 +135,8 @@ async fn sessions_of_other_processes_continue() {
     assert_eq!(second.inner.last().header(SESSION), Some(BACKEND));
 }
 
-/// E12: the head of the response to `initialize` is held back until the revision is known, or until a timeout.
+/// E12: the head of the response to `initialize` is held back until the revision is known, or until
+/// a timeout.
 #[tokio::test(start_paused = true)]
 async fn a_held_head_has_a_time_limit() {
     let mut fixture = Fixture::open();

@@ -56,7 +56,8 @@ impl Received {
     }
 }
 
-/// J4: a decision has the method and tool of the message, also if it was rejected, and neither without a message.
+/// J4: a decision has the method and tool of the message, also if it was rejected, and neither
+/// without a message.
 #[tokio::test]
 async fn decisions_have_the_operation_of_the_message() {
     let mut fixture = Fixture::guarded("");
@@ -397,7 +398,8 @@ async fn broader_scopes_are_enough() {
     }
 }
 
-/// C14: the claims of a rule are checked before scopes. In report-only mode, a denial is only reported.
+/// C14: the claims of a rule are checked before scopes. In report-only mode, a denial is only
+/// reported.
 #[tokio::test]
 async fn rules_can_require_claims() {
     let mut fixture = Fixture::guarded("base");
@@ -460,8 +462,8 @@ async fn rules_can_require_claims() {
     assert_eq!(fixture.reported().report_only_denial, None);
 }
 
-/// J5: the rate of messages that a rule matches is limited for each principal. Only accepted messages count, and the
-/// response is a JSON-RPC error.
+/// J5: the rate of messages that a rule matches is limited for each principal. Only accepted
+/// messages count, and the response is a JSON-RPC error.
 #[tokio::test]
 async fn tools_are_limited() {
     let mut fixture = Fixture::guarded("base");

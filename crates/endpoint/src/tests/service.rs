@@ -22,7 +22,8 @@ use tower_service::Service;
 use super::fixture::*;
 use crate::{Admitted, EndpointLayer};
 
-/// D2, F1: without a guard in front, a request of any method gets 500 and does not reach the inner service.
+/// D2, F1: without a guard in front, a request of any method gets 500 and does not reach the inner
+/// service.
 #[tokio::test]
 async fn a_request_without_a_guard_is_rejected() {
     let fixture = Fixture::open();
@@ -43,8 +44,8 @@ async fn a_request_without_a_guard_is_rejected() {
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// F1: the headers that `Connection` names are removed before the checks: a request that names its session header is rejected
-/// as one without a session.
+/// F1: the headers that `Connection` names are removed before the checks: a request that names its
+/// session header is rejected as one without a session.
 #[tokio::test]
 async fn connection_options_are_removed_before_the_checks() {
     let fixture = Fixture::guarded("");
@@ -95,7 +96,8 @@ impl Service<Admitted> for Inner {
     }
 }
 
-/// The inner service that `poll_ready` made ready is called, for every method and also after a rejected request.
+/// The inner service that `poll_ready` made ready is called, for every method and also after a
+/// rejected request.
 #[tokio::test]
 async fn the_ready_service_is_called() {
     let fixture = Fixture::guarded("");

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::fixture::*;
 
-/// E2: `initialize` is forwarded without an identifier. The response has a new one, which pages can read.
+/// E2: `initialize` is forwarded without an identifier. The response has a new one, which pages can
+/// read.
 #[tokio::test]
 async fn initialize_opens_a_session() {
     let fixture = Fixture::open();
@@ -44,7 +45,8 @@ async fn initialize_opens_a_session() {
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E2: an `initialize` that the backend rejects opens no session, and the backend's identifier is removed.
+/// E2: an `initialize` that the backend rejects opens no session, and the backend's identifier is
+/// removed.
 #[tokio::test]
 async fn a_rejected_initialize_opens_no_session() {
     let fixture = Fixture::open();
@@ -72,7 +74,8 @@ async fn initialize_with_an_unknown_identifier_is_rejected() {
     assert!(fixture.sessions.is_empty());
 }
 
-/// E4: requests are forwarded with the backend's identifier. The client receives only the endpoint's.
+/// E4: requests are forwarded with the backend's identifier. The client receives only the
+/// endpoint's.
 #[tokio::test]
 async fn requests_in_a_session_are_mapped_both_ways() {
     let fixture = Fixture::open();
@@ -267,7 +270,8 @@ async fn get_and_delete_without_a_session_get_plain_text() {
     assert_eq!(fixture.decided(), (400, Some("session.repeated")));
 }
 
-/// E1: the name of the session header is configurable. The default header is then removed in both directions.
+/// E1: the name of the session header is configurable. The default header is then removed in both
+/// directions.
 #[tokio::test]
 async fn the_session_header_can_have_another_name() {
     let mut fixture = Fixture::open();

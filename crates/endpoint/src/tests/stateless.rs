@@ -11,7 +11,8 @@ fn stateless() -> Fixture {
     fixture
 }
 
-/// E14: no message needs a session, none is opened, and the session header is removed in both directions.
+/// E14: no message needs a session, none is opened, and the session header is removed in both
+/// directions.
 #[tokio::test]
 async fn no_session_is_needed_or_opened() {
     const STRAY: (&str, &str) = (SESSION, "made-up");

@@ -1,4 +1,5 @@
-//! Event streams end with their token, after the event that has begun, and newer tokens extend them.
+//! Event streams end with their token, after the event that has begun, and newer tokens extend
+//! them.
 
 mod harness;
 mod listening;
@@ -12,7 +13,8 @@ use super::fixture::*;
 use harness::*;
 use scripted::Events;
 
-/// L3: a stream and its upstream end when the token and the leeway are over, immediately if no event is incomplete.
+/// L3: a stream and its upstream end when the token and the leeway are over, immediately if no
+/// event is incomplete.
 #[tokio::test]
 async fn a_stream_ends_with_its_token() {
     let streams = Streams::new().await;
@@ -61,7 +63,8 @@ async fn an_event_is_completed() {
     assert_eq!(streams.ended_streams().len(), 1);
 }
 
-/// L3: an event that is not completed within 10 s fails, so that no client takes the part for the whole event.
+/// L3: an event that is not completed within 10 s fails, so that no client takes the part for the
+/// whole event.
 #[tokio::test]
 async fn an_event_without_an_end_fails() {
     let streams = Streams::new().await;
@@ -83,7 +86,8 @@ async fn an_event_without_an_end_fails() {
     assert_eq!(streams.ended_streams().len(), 1);
 }
 
-/// L3: a stream also ends with its token before it is read for the first time, and while chunks are ready.
+/// L3: a stream also ends with its token before it is read for the first time, and while chunks are
+/// ready.
 #[tokio::test]
 async fn a_stream_that_is_not_read_ends() {
     let streams = Streams::new().await;
@@ -100,7 +104,8 @@ async fn a_stream_that_is_not_read_ends() {
     assert_eq!(behind.read_events(), Read::End);
 }
 
-/// L3: the owner's newer token with at least the same scopes moves the end of the session's streams.
+/// L3: the owner's newer token with at least the same scopes moves the end of the session's
+/// streams.
 #[tokio::test]
 async fn a_newer_token_extends_the_streams_of_its_session() {
     let mut streams = Streams::new().await;
@@ -163,8 +168,8 @@ async fn a_refused_request_extends_nothing() {
     assert_eq!(open.read_events(), Read::End);
 }
 
-/// L3: a stream that a newer, introspected token extends ends when that token is inactive, also if the token that opened the
-/// stream was not introspected.
+/// L3: a stream that a newer, introspected token extends ends when that token is inactive, also if
+/// the token that opened the stream was not introspected.
 #[tokio::test]
 async fn an_introspected_token_that_extends_a_stream_is_checked_again() {
     let streams = Streams::new().await;
@@ -212,7 +217,8 @@ async fn an_introspected_token_that_extends_a_stream_is_checked_again() {
     assert_eq!(streams.ended_codes(), ["stream.token_inactive"]);
 }
 
-/// L3: responses to POST that stream end as well, in a session and without one, where nothing extends them.
+/// L3: responses to POST that stream end as well, in a session and without one, where nothing
+/// extends them.
 #[tokio::test]
 async fn responses_to_posts_end() {
     let mut streams = Streams::new().await;
@@ -259,7 +265,8 @@ async fn responses_to_posts_end() {
     assert_eq!(in_session, 1);
 }
 
-/// L3: a response that is not an event stream is not registered and does not end. A stream without a token does not end with time.
+/// L3: a response that is not an event stream is not registered and does not end. A stream without
+/// a token does not end with time.
 #[tokio::test]
 async fn other_responses_do_not_end() {
     let streams = Streams::new().await;

@@ -20,7 +20,8 @@ use tower::{Layer, ServiceExt, service_fn};
 use super::fixture::*;
 use crate::{Admitted, BackendSessionGuard, BodyBudget, EndpointLayer};
 
-/// F6: the version header must be a served legacy revision. Without it, the session's revision applies.
+/// F6: the version header must be a served legacy revision. Without it, the session's revision
+/// applies.
 #[tokio::test]
 async fn the_version_of_a_session_is_kept() {
     let fixture = Fixture::open();
@@ -68,8 +69,8 @@ async fn the_version_of_a_session_is_kept() {
     assert_eq!(fixture.inner.seen().len(), seen);
 }
 
-/// F6: a session has the revision in the backend's response, in every format of the response. If the response has none,
-/// the session has the requested revision.
+/// F6: a session has the revision in the backend's response, in every format of the response. If
+/// the response has none, the session has the requested revision.
 #[tokio::test]
 async fn the_version_is_the_negotiated_one() {
     let json = ("content-type", "application/json");
@@ -116,7 +117,8 @@ async fn the_version_is_the_negotiated_one() {
     }
 }
 
-/// E11: a negotiated revision that is not served opens no session, and the inner service's session is ended.
+/// E11: a negotiated revision that is not served opens no session, and the inner service's session
+/// is ended.
 #[tokio::test]
 async fn a_negotiated_version_that_is_not_served_is_rejected() {
     for (content_type, body) in [
@@ -229,8 +231,8 @@ async fn a_session_of_a_disconnected_client_ends() {
     assert!(fixture.sessions.is_empty());
 }
 
-/// E11: the revision is also read while the budget for bodies is used up. A response that is too long for it is not passed on
-/// unread.
+/// E11: the revision is also read while the budget for bodies is used up. A response that is too
+/// long for it is not passed on unread.
 #[tokio::test]
 async fn a_response_is_read_without_a_budget() {
     let named = |version: &str, spaces: usize| {

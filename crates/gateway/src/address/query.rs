@@ -9,8 +9,8 @@ pub(crate) fn without_token(query: &str) -> Cow<'_, str> {
     without(query, is_access_token_parameter)
 }
 
-/// Removes the parameters that a server may read as a parameter of `other`: another spelling of its name, an element or
-/// member of it (`k[]`, `k[0]`, `k[a][b]`, `k.a`), or a value that contains it.
+/// Removes the parameters that a server may read as a parameter of `other`: another spelling of its
+/// name, an element or member of it (`k[]`, `k[0]`, `k[a][b]`, `k.a`), or a value that contains it.
 pub(super) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> {
     let fixed = |parameter| ParameterNames::derive(&query_parameter_name(parameter));
     let fixed: Vec<_> = other.split(QUERY_SEPARATORS).map(fixed).collect();
@@ -24,7 +24,8 @@ pub(super) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> 
 
 /// The variable names that servers derive from the name of a parameter, in lower case.
 struct ParameterNames {
-    /// The name in Rack, qs, Spring and ASP.NET: up to the first bracket or dot, without leading brackets.
+    /// The name in Rack, qs, Spring and ASP.NET: up to the first bracket or dot, without leading
+    /// brackets.
     root: Vec<u8>,
     /// The name in PHP, which replaces a space, a dot and an unclosed bracket with an underscore.
     php: Vec<u8>,
@@ -118,7 +119,8 @@ mod tests {
         }
     }
 
-    /// L1: a client cannot set an element or a member of such a parameter in the notation of any common server.
+    /// L1: a client cannot set an element or a member of such a parameter in the notation of any
+    /// common server.
     #[test]
     fn elements_and_members_are_removed() {
         for parameter in [

@@ -12,10 +12,11 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::error::UpstreamSettingsError;
 
-/// The certificate authorities that are trusted for an `https` upstream. Clones are cheap and share them.
+/// The certificate authorities that are trusted for an `https` upstream. Clones are cheap and share
+/// them.
 ///
-/// Connections use TLS 1.2 or 1.3. The upstream's certificate must be valid for the host of its address at the time of
-/// the handshake. Revocation is not checked.
+/// Connections use TLS 1.2 or 1.3. The upstream's certificate must be valid for the host of its
+/// address at the time of the handshake. Revocation is not checked.
 #[derive(Clone)]
 pub struct UpstreamTrust(pub(super) Arc<ClientConfig>);
 
@@ -35,7 +36,8 @@ impl UpstreamTrust {
     /// Returns the certificate authorities in a PEM file, and no others.
     ///
     /// # Errors
-    /// Fails if it contains no certificate, or an unusable one. The messages continue the name of the file.
+    /// Fails if it contains no certificate, or an unusable one. The messages continue the name of
+    /// the file.
     pub fn from_pem(pem: &[u8]) -> Result<Self, UpstreamSettingsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -50,8 +52,8 @@ impl UpstreamTrust {
         Self::new(|builder| Ok(builder.with_root_certificates(roots)))
     }
 
-    /// Returns the TLS settings, for a program that connects to the upstream itself, such as a check of the
-    /// configuration.
+    /// Returns the TLS settings, for a program that connects to the upstream itself, such as a
+    /// check of the configuration.
     pub fn tls_settings(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.0)
     }

@@ -10,11 +10,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// The maximum number of open connections to one upstream, over all workers. Clones share the limit: give a clone to each
-/// [`HttpUpstream`](crate::HttpUpstream) of the same upstream.
+/// The maximum number of open connections to one upstream, over all workers. Clones share the
+/// limit: give a clone to each [`HttpUpstream`](crate::HttpUpstream) of the same upstream.
 ///
-/// Idle connections count. At the limit, a request that needs a new connection closes an idle connection of any of these
-/// instances. If there is none, the request gets 503.
+/// Idle connections count. At the limit, a request that needs a new connection closes an idle
+/// connection of any of these instances. If there is none, the request gets 503.
 ///
 /// ```
 /// use portcullis_gateway::{ConnectionLimit, HttpUpstreamSettings, UpstreamAddress};
@@ -64,7 +64,8 @@ impl ConnectionLimit {
         self.0.max.load(Ordering::Relaxed)
     }
 
-    /// Changes the maximum, for all clones. Open connections above it are not closed; they count until they close.
+    /// Changes the maximum, for all clones. Open connections above it are not closed; they count
+    /// until they close.
     pub fn set_max(&self, max: usize) {
         self.0.max.store(max, Ordering::Relaxed);
     }
@@ -98,9 +99,10 @@ impl ConnectionLimit {
             .map(|_| ConnectionPermit(Arc::clone(&self.0)))
     }
 
-    /// Closes an idle connection and takes over its permit. Because the permit is handed over and not returned, the count does
-    /// not change, and a concurrent request cannot acquire the capacity first. While more connections are open than the
-    /// maximum, which was lowered, the permit is returned, and the next idle connection is closed.
+    /// Closes an idle connection and takes over its permit. Because the permit is handed over and
+    /// not returned, the count does not change, and a concurrent request cannot acquire the
+    /// capacity first. While more connections are open than the maximum, which was lowered, the
+    /// permit is returned, and the next idle connection is closed.
     fn acquire_idle(&self) -> Option<ConnectionPermit> {
         let pools = self.0.pools.lock();
         let close = || {
@@ -131,7 +133,8 @@ impl fmt::Debug for ConnectionLimit {
 mod tests {
     use super::*;
 
-    /// L9: there are never more permits than the limit, and a returned permit can be acquired again.
+    /// L9: there are never more permits than the limit, and a returned permit can be acquired
+    /// again.
     #[test]
     fn permits_are_counted() {
         let limit = ConnectionLimit::new(2);
@@ -148,7 +151,8 @@ mod tests {
         assert!(limit.acquire().is_none());
     }
 
-    /// L9: a lowered maximum is reached as connections close, and idle connections are closed for it.
+    /// L9: a lowered maximum is reached as connections close, and idle connections are closed for
+    /// it.
     #[test]
     fn the_maximum_can_be_changed() {
         struct Idle(Mutex<Vec<ConnectionPermit>>);

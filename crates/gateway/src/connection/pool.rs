@@ -54,7 +54,8 @@ impl Pool {
         pool
     }
 
-    /// Takes the connection that was used last. The upstream may have closed it. `now` is the monotonic time.
+    /// Takes the connection that was used last. The upstream may have closed it. `now` is the
+    /// monotonic time.
     pub(crate) fn take(&self, now: Duration) -> Option<Connection> {
         let mut idle = self.idle.lock();
         let newest = idle.pop_back()?;

@@ -1,7 +1,8 @@
-//! The request headers in which a proxy asserts its client's address, identity or certificate: one table.
+//! The request headers in which a proxy asserts its client's address, identity or certificate: one
+//! table.
 //!
-//! An upstream that trusts one of them must get it from a proxy, never from a client. A client's copy is dropped
-//! unless `forward_headers` lists its name.
+//! An upstream that trusts one of them must get it from a proxy, never from a client. A client's
+//! copy is dropped unless `forward_headers` lists its name.
 
 /// One row of [`TABLE`].
 struct Row {
@@ -26,8 +27,8 @@ const fn prefix(name: &'static str) -> Row {
     }
 }
 
-/// The names in lower case and in byte order, each with the standard or the products that define it. No name begins
-/// with the name of another row that is a prefix.
+/// The names in lower case and in byte order, each with the standard or the products that define
+/// it. No name begins with the name of another row that is a prefix.
 const TABLE: &[Row] = &[
     exact("ali-cdn-real-ip"),             // Alibaba Cloud CDN
     prefix("cf-access-"),                 // Cloudflare Access
@@ -128,9 +129,11 @@ const TABLE: &[Row] = &[
     prefix("x-webauth-"), // Grafana, Gitea: X-WEBAUTH-USER
 ];
 
-/// Returns whether a header with this lower-case name asserts the client's address, identity or certificate.
+/// Returns whether a header with this lower-case name asserts the client's address, identity or
+/// certificate.
 pub(super) fn asserts_client(name: &str) -> bool {
-    // Names that begin with the same prefix are neighbours in byte order, so the last row that is not greater decides.
+    // Names that begin with the same prefix are neighbours in byte order, so the last row that is
+    // not greater decides.
     let after = TABLE.partition_point(|row| row.name <= name);
     TABLE[..after]
         .last()
@@ -141,8 +144,8 @@ pub(super) fn asserts_client(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// L8: binary search finds the same row as a search through all rows: the rows are sorted, and no prefix covers
-    /// another row.
+    /// L8: binary search finds the same row as a search through all rows: the rows are sorted, and
+    /// no prefix covers another row.
     #[test]
     fn the_table_is_sorted() {
         for pair in TABLE.windows(2) {

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{error::UpstreamSettingsError, hop_by_hop::is_hop_by_hop};
 
-/// Checks that all listed headers may be forwarded from clients. The error names the first that cannot, with the
-/// reason.
+/// Checks that all listed headers may be forwarded from clients. The error names the first that
+/// cannot, with the reason.
 pub(super) fn check(
     names: &[HeaderName],
     identity: &[IdentityHeader],
@@ -67,7 +67,8 @@ mod tests {
         )
     }
 
-    /// L8, L2: no credential, identity, session, framing or hop-by-hop header can be forwarded by its name.
+    /// L8, L2: no credential, identity, session, framing or hop-by-hop header can be forwarded by
+    /// its name.
     #[test]
     fn rejected_names() {
         for name in [

@@ -13,8 +13,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Returns whether the header describes the path of a request through proxies. Does not include `X-Forwarded-User` and
-/// similar, which identify the user.
+/// Returns whether the header describes the path of a request through proxies. Does not include
+/// `X-Forwarded-User` and similar, which identify the user.
 pub(super) fn is_forwarded(name: &str) -> bool {
     const USER: [&str; 4] = [
         "x-forwarded-user",
@@ -37,8 +37,8 @@ pub(super) struct PublicAddress {
     cache: Mutex<[Option<CachedHeaders>; CACHE_SLOTS]>,
 }
 
-/// The number of client addresses whose headers are kept. A worker serves few clients at a time, and encoding costs more
-/// than a lookup.
+/// The number of client addresses whose headers are kept. A worker serves few clients at a time,
+/// and encoding costs more than a lookup.
 const CACHE_SLOTS: usize = 16;
 
 /// The encoded headers of requests from one address.

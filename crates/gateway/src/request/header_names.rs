@@ -8,9 +8,9 @@ pub(super) const GATEWAY_PREFIX: &str = "x-portcullis-";
 
 /// Returns whether some servers read the name as that of another header.
 ///
-/// Servers that follow CGI (RFC 3875 section 4.1.18) read an underscore as a hyphen, and some of them every other
-/// character, so that `x_portcullis_subject` and `x.portcullis.subject` look like identity headers. `Mcp-Param-*` names
-/// are exempt, because the schemas of tools choose them.
+/// Servers that follow CGI (RFC 3875 section 4.1.18) read an underscore as a hyphen, and some of
+/// them every other character, so that `x_portcullis_subject` and `x.portcullis.subject` look like
+/// identity headers. `Mcp-Param-*` names are exempt, because the schemas of tools choose them.
 pub(super) fn is_ambiguous(name: &str) -> bool {
     !is_plain(name) && !name.starts_with("mcp-param-")
 }
@@ -20,8 +20,8 @@ pub(super) fn is_plain(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Returns whether some web frameworks take the path or the method of the request from this header, instead of those
-/// that were authorized.
+/// Returns whether some web frameworks take the path or the method of the request from this header,
+/// instead of those that were authorized.
 pub(super) fn is_override(name: &str) -> bool {
     matches!(
         name,
@@ -64,7 +64,8 @@ pub(super) fn may_carry_identity(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// L2: names that servers read in different ways are ambiguous, except for those of tool parameters.
+    /// L2: names that servers read in different ways are ambiguous, except for those of tool
+    /// parameters.
     #[test]
     fn ambiguous_names() {
         for name in [

@@ -9,7 +9,8 @@ use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
 
-/// A header that identifies the caller to the upstream. It is not sent if the token has no such value.
+/// A header that identifies the caller to the upstream. It is not sent if the token has no such
+/// value.
 ///
 /// ```
 /// use portcullis_gateway::{IdentityHeader, IdentitySource};
@@ -28,8 +29,9 @@ pub struct IdentityHeader {
     pub source: IdentitySource,
 }
 
-/// The source of an [`IdentityHeader`]'s value. In every value, `%` and all characters except visible ASCII are
-/// percent-encoded as UTF-8 (RFC 3986 section 2.1), so that a value cannot end the header or imitate another value.
+/// The source of an [`IdentityHeader`]'s value. In every value, `%` and all characters except
+/// visible ASCII are percent-encoded as UTF-8 (RFC 3986 section 2.1), so that a value cannot end
+/// the header or imitate another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdentitySource {
@@ -41,9 +43,9 @@ pub enum IdentitySource {
     Client,
     /// The granted scopes, sorted and separated by single spaces.
     Scope,
-    /// Another claim, by its name, or by a JSON pointer (RFC 6901) if the text begins with `/`. The value of a string,
-    /// number or boolean is its text, that of an array its elements separated by single spaces, that of an object its
-    /// JSON.
+    /// Another claim, by its name, or by a JSON pointer (RFC 6901) if the text begins with `/`. The
+    /// value of a string, number or boolean is its text, that of an array its elements separated by
+    /// single spaces, that of an object its JSON.
     Claim(Box<str>),
 }
 
@@ -71,7 +73,8 @@ pub(crate) trait Claims {
     /// Returns the claim with this name, or at this JSON pointer if `path` begins with `/`.
     fn claim(&self, path: &str) -> Option<&Value>;
 
-    /// Returns the headers that were encoded first and are kept beside the claims. `None` if none are kept.
+    /// Returns the headers that were encoded first and are kept beside the claims. `None` if none
+    /// are kept.
     fn kept_headers(&self, encode: &dyn Fn() -> KeptHeaders) -> Option<&KeptHeaders>;
 }
 
@@ -113,8 +116,9 @@ impl<'a> From<&'a Principal> for Identity<'a> {
     }
 }
 
-/// Adds the configured identity headers that have a value to a request. They are encoded with the first request of a principal;
-/// another configuration, as after a reload, encodes its own each time.
+/// Adds the configured identity headers that have a value to a request. They are encoded with the
+/// first request of a principal; another configuration, as after a reload, encodes its own each
+/// time.
 pub(super) fn add_headers(
     request: &mut RequestBuilder,
     identity: Identity<'_>,
@@ -157,12 +161,14 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
     }
 }
 
-/// The ASCII characters that are encoded: all except `!` to `~`, and `%`. Bytes outside ASCII are always encoded.
+/// The ASCII characters that are encoded: all except `!` to `~`, and `%`. Bytes outside ASCII are
+/// always encoded.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 /// Percent-encodes `%` and everything but visible ASCII.
 fn encode(text: &str) -> Cow<'_, str> {
-    // Most values need no encoding, which is checked many bytes at once because no byte ends the loop early.
+    // Most values need no encoding, which is checked many bytes at once because no byte ends the
+    // loop early.
     if text.bytes().fold(true, |all, byte| {
         all & byte.is_ascii_graphic() & (byte != b'%')
     }) {
@@ -180,7 +186,8 @@ fn claim_value(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns the encoded value of an element, or `None` for `null`. An object or a nested array is its JSON.
+/// Returns the encoded value of an element, or `None` for `null`. An object or a nested array is
+/// its JSON.
 fn element_value(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,

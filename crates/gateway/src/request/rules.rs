@@ -26,7 +26,8 @@ use crate::{
 };
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The media type of a POST. The client's own spelling is not forwarded, because parsers disagree on its parameters.
+/// The media type of a POST. The client's own spelling is not forwarded, because parsers disagree
+/// on its parameters.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An admitted request, or one of the gateway itself, with what the gateway knows about it.
@@ -47,7 +48,8 @@ pub(crate) struct InboundRequest<'a> {
     pub(crate) trace: Option<TraceContext>,
 }
 
-/// The settings of [`ForwardingRules`]. By default, no identity is added, and cookies and client assertions are removed.
+/// The settings of [`ForwardingRules`]. By default, no identity is added, and cookies and client
+/// assertions are removed.
 #[derive(Default)]
 pub(crate) struct ForwardingSettings<'a> {
     pub(crate) identity_headers: Vec<IdentityHeader>,
@@ -73,8 +75,8 @@ impl ForwardingRules {
     /// Checks the settings and prepares the rules.
     ///
     /// # Errors
-    /// Fails if a header cannot carry the identity or be forwarded, two identity headers have the same name, or the public URL
-    /// is not an http or https URL with a host.
+    /// Fails if a header cannot carry the identity or be forwarded, two identity headers have the
+    /// same name, or the public URL is not an http or https URL with a host.
     pub(crate) fn new(settings: ForwardingSettings<'_>) -> Result<Self, UpstreamSettingsError> {
         let ForwardingSettings {
             identity_headers,
@@ -109,8 +111,8 @@ impl ForwardingRules {
         })
     }
 
-    /// Returns the request to the upstream. Nothing of the client's request is forwarded but the method, the query without
-    /// tokens, the headers that pass the rules, and the body.
+    /// Returns the request to the upstream. Nothing of the client's request is forwarded but the
+    /// method, the query without tokens, the headers that pass the rules, and the body.
     pub(crate) fn upstream_request(&self, inbound: InboundRequest<'_>, target: &Target) -> Request {
         let InboundRequest {
             method,
@@ -171,9 +173,10 @@ impl ForwardingRules {
 
     /// Returns whether the header is removed.
     ///
-    /// The most common names are decided first, with the results of [`Self::is_removed_by_rule`]; the test
-    /// `common_names_follow_the_rule` compares them. This saves 0.5 of the 16 us of a request with 7 headers, and 0.7 us
-    /// with the 12 headers of a browser (`docs/contribute/benchmarks.md`).
+    /// The most common names are decided first, with the results of [`Self::is_removed_by_rule`];
+    /// the test `common_names_follow_the_rule` compares them. This saves 0.5 of the 16 us of a
+    /// request with 7 headers, and 0.7 us with the 12 headers of a browser
+    /// (`docs/contribute/benchmarks.md`).
     fn is_removed(&self, name: &str) -> bool {
         match name {
             "authorization" | "content-length" | "content-type" | "host" | "x-request-id" => true,
@@ -187,8 +190,9 @@ impl ForwardingRules {
 
     /// Returns whether the header is removed by any of the rules.
     ///
-    /// `Forwarded` and `X-Forwarded-*` are client assertions that `forward_headers` cannot list: the gateway writes its own. The
-    /// client's `Via` is forwarded, and the gateway adds its own after it (RFC 9110 section 7.6.3).
+    /// `Forwarded` and `X-Forwarded-*` are client assertions that `forward_headers` cannot list:
+    /// the gateway writes its own. The client's `Via` is forwarded, and the gateway adds its own
+    /// after it (RFC 9110 section 7.6.3).
     fn is_removed_by_rule(&self, name: &str) -> bool {
         is_ambiguous(name)
             || is_hop_by_hop(name)
@@ -208,8 +212,8 @@ impl ForwardingRules {
             }
     }
 
-    /// Returns whether this is the name of an identity header that does not begin with [`GATEWAY_PREFIX`]. Names that do are
-    /// always removed.
+    /// Returns whether this is the name of an identity header that does not begin with
+    /// [`GATEWAY_PREFIX`]. Names that do are always removed.
     fn is_identity(&self, name: &str) -> bool {
         self.unprefixed_identity_names
             .iter()
@@ -217,11 +221,12 @@ impl ForwardingRules {
     }
 }
 
-/// Returns whether this header of the client's trace, `traceparent` or `tracestate` (W3C Trace Context), is forwarded.
+/// Returns whether this header of the client's trace, `traceparent` or `tracestate` (W3C Trace
+/// Context), is forwarded.
 ///
-/// Both are if the gateway has no trace of its own and `traceparent` is valid. With a trace of its own, the gateway writes
-/// `traceparent`, and forwards `tracestate` only if its trace continues that of the client. `continues_client` is whether it
-/// does, and `None` without such a trace.
+/// Both are if the gateway has no trace of its own and `traceparent` is valid. With a trace of its
+/// own, the gateway writes `traceparent`, and forwards `tracestate` only if its trace continues
+/// that of the client. `continues_client` is whether it does, and `None` without such a trace.
 fn forwards_trace_header(
     name: &str,
     continues_client: Option<bool>,

@@ -15,10 +15,11 @@ use crate::{
     error::UpstreamBodyError,
 };
 
-/// The body of a response from an [`HttpUpstream`](crate::HttpUpstream). Data is streamed; trailers are discarded.
+/// The body of a response from an [`HttpUpstream`](crate::HttpUpstream). Data is streamed; trailers
+/// are discarded.
 ///
-/// Polling the body reads from the upstream. At its end the connection returns to the pool. Dropping the body earlier
-/// closes the connection.
+/// Polling the body reads from the upstream. At its end the connection returns to the pool.
+/// Dropping the body earlier closes the connection.
 pub struct UpstreamBody(Source);
 
 /// Where the data comes from.

@@ -16,7 +16,8 @@ use url::Url;
 use super::body::UpstreamBody;
 use crate::connection::ConnectError;
 
-/// The codes for which a request gets no response of the upstream, each with what it means, in Markdown.
+/// The codes for which a request gets no response of the upstream, each with what it means, in
+/// Markdown.
 pub const REASON_CODES: &[(&str, &str)] = UpstreamFailure::REASON_CODES;
 const UNUSABLE_TEXT: &str = "The server behind this gateway cannot be used now";
 /// In seconds. An upstream that fails is often starting again.
@@ -105,8 +106,8 @@ impl UpstreamFailure {
         }
     }
 
-    /// Returns the response to the client: a generic text, as a JSON-RPC error with the message's id if the request is
-    /// a POST. It does not contain the reason.
+    /// Returns the response to the client: a generic text, as a JSON-RPC error with the message's
+    /// id if the request is a POST. It does not contain the reason.
     pub(crate) fn response(
         &self,
         is_post: bool,

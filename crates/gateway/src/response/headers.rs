@@ -17,7 +17,8 @@ const NO: HeaderValue = HeaderValue::from_static("no");
 /// Checks that a response with this status may be forwarded to the client.
 ///
 /// # Errors
-/// Fails for a 401, a 407, a 101 and a redirect, which would refer the client to something other than this gateway.
+/// Fails for a 401, a 407, a 101 and a redirect, which would refer the client to something other
+/// than this gateway.
 pub(crate) fn check_status(
     status: StatusCode,
     headers: &HeaderMap,
@@ -31,7 +32,8 @@ pub(crate) fn check_status(
         // `Upgrade` is not forwarded, so no client requested it.
         StatusCode::SWITCHING_PROTOCOLS => Err(UpstreamFailure::SwitchingProtocols),
         StatusCode::NOT_MODIFIED => Ok(()),
-        // `Location` is an address of the internal network, where a client would bypass the gateway.
+        // `Location` is an address of the internal network, where a client would bypass the
+        // gateway.
         _ if status.is_redirection() => Err(UpstreamFailure::Redirect(
             headers
                 .get(LOCATION)
@@ -41,7 +43,8 @@ pub(crate) fn check_status(
     }
 }
 
-/// Removes the headers that are not forwarded to the client, and disables the buffering of event streams in proxies.
+/// Removes the headers that are not forwarded to the client, and disables the buffering of event
+/// streams in proxies.
 pub(crate) fn remove_headers(headers: &mut HeaderMap, forward_cookies: bool) {
     header::remove_connection_options(headers);
     let is_removed = |name: &&HeaderName| {
@@ -207,7 +210,8 @@ mod tests {
         }
     }
 
-    /// L10: a redirect is not forwarded, and the log message names the address to configure, without secrets.
+    /// L10: a redirect is not forwarded, and the log message names the address to configure,
+    /// without secrets.
     #[test]
     fn redirects_are_not_forwarded() {
         for (location, expected) in [

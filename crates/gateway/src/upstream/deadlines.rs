@@ -12,13 +12,14 @@ use tokio::{runtime::Handle, time::sleep};
 
 /// The maximum time between two checks of the list, and so the maximum delay of a deadline.
 const MAX_PERIOD: Duration = Duration::from_secs(1);
-/// The minimum number of periods in a limit. It bounds the delay of a deadline to a part of the limit.
+/// The minimum number of periods in a limit. It bounds the delay of a deadline to a part of the
+/// limit.
 const MIN_PERIODS: u32 = 4;
 
 /// The requests of one worker that wait for the head of a response, all with the same time limit.
 ///
-/// A request has no timer of its own: while requests wait, one task counts periods and wakes the requests that are
-/// overdue. A request is woken up to one period after its deadline.
+/// A request has no timer of its own: while requests wait, one task counts periods and wakes the
+/// requests that are overdue. A request is woken up to one period after its deadline.
 pub(crate) struct Deadlines(Arc<Mutex<List>>);
 
 /// The list and the state of its timer.
@@ -63,7 +64,8 @@ impl Deadlines {
         })))
     }
 
-    /// Completes when the request is overdue. The first call adds the request to the list and sets `number`.
+    /// Completes when the request is overdue. The first call adds the request to the list and sets
+    /// `number`.
     pub(crate) fn poll_overdue(
         &self,
         number: &mut Option<RequestNumber>,
@@ -104,7 +106,8 @@ impl List {
         }))
     }
 
-    /// Begins the next period. Returns the wakers of the requests that are overdue in it, and whether others wait.
+    /// Begins the next period. Returns the wakers of the requests that are overdue in it, and
+    /// whether others wait.
     fn next_period(&mut self) -> (Vec<Waker>, bool) {
         self.now += 1;
         let mut overdue = Vec::new();
@@ -126,8 +129,8 @@ impl List {
     }
 }
 
-/// Starts the task that counts the periods of a list while requests wait. The result is alive as long as the task;
-/// without a runtime, there is none.
+/// Starts the task that counts the periods of a list while requests wait. The result is alive as
+/// long as the task; without a runtime, there is none.
 fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
     let Ok(runtime) = Handle::try_current() else {
         return Weak::new();
@@ -148,8 +151,8 @@ fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
     is_running
 }
 
-/// Counts a period and wakes the requests that are overdue. Returns false if no request waits: the timer then ends, and the
-/// next request starts another one.
+/// Counts a period and wakes the requests that are overdue. Returns false if no request waits: the
+/// timer then ends, and the next request starts another one.
 fn count_period(list: &Mutex<List>) -> bool {
     let mut locked = list.lock();
     let (overdue, has_waiting) = locked.next_period();

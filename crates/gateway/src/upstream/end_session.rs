@@ -10,16 +10,17 @@ use tokio::time::timeout;
 use super::service::HttpUpstream;
 use crate::request::InboundRequest;
 
-/// The time limit of one request. Sessions end one after another, so that an upstream that does not respond delays the rest.
+/// The time limit of one request. Sessions end one after another, so that an upstream that does not
+/// respond delays the rest.
 const END_SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl HttpUpstream {
-    /// Ends a session at the upstream with a DELETE request, for a session that ended here without a request of its client:
-    /// by expiry or shutdown.
+    /// Ends a session at the upstream with a DELETE request, for a session that ended here without
+    /// a request of its client: by expiry or shutdown.
     ///
-    /// `backend` is the upstream's own session identifier, and `header` the header that carries it. Returns the status
-    /// of the response: 502, 503 or 504 if there is none within 10 s, and 400 without a request if `backend` is not a valid
-    /// header value.
+    /// `backend` is the upstream's own session identifier, and `header` the header that carries it.
+    /// Returns the status of the response: 502, 503 or 504 if there is none within 10 s, and 400
+    /// without a request if `backend` is not a valid header value.
     pub async fn end_session(&self, header: HeaderName, backend: &[u8]) -> StatusCode {
         let Ok(backend) = HeaderValue::from_bytes(backend) else {
             return StatusCode::BAD_REQUEST;

@@ -22,8 +22,8 @@ use crate::{
     response::{UpstreamBody, UpstreamFailure},
 };
 
-/// The future of a request to an [`HttpUpstream`](crate::HttpUpstream). It completes with the head of the response and never
-/// fails. Dropping it closes the connection to the upstream.
+/// The future of a request to an [`HttpUpstream`](crate::HttpUpstream). It completes with the head
+/// of the response and never fails. Dropping it closes the connection to the upstream.
 pub struct UpstreamFuture {
     state: Arc<UpstreamState>,
     attempt: Attempt,
@@ -46,7 +46,8 @@ enum Attempt {
 }
 
 impl UpstreamFuture {
-    /// Starts to forward a request. `message_id` is the id of the JSON-RPC message in it, for an error.
+    /// Starts to forward a request. `message_id` is the id of the JSON-RPC message in it, for an
+    /// error.
     pub(super) fn new(
         state: Arc<UpstreamState>,
         inbound: InboundRequest<'_>,
@@ -75,7 +76,8 @@ impl UpstreamFuture {
         }
     }
 
-    /// Polls the current attempt. A request that an idle connection did not take is sent over another one.
+    /// Polls the current attempt. A request that an idle connection did not take is sent over
+    /// another one.
     fn poll_attempt(
         &mut self,
         cx: &mut Context<'_>,

@@ -22,46 +22,52 @@ use crate::{
     settings::HttpUpstreamSettings,
 };
 
-/// An HTTP/1.1 server behind the gateway, over TCP, TLS or a Unix socket: a `tower` service that takes admitted
-/// requests and never fails.
+/// An HTTP/1.1 server behind the gateway, over TCP, TLS or a Unix socket: a `tower` service that
+/// takes admitted requests and never fails.
 ///
-/// Its connections belong to the runtime that opened them. Make one instance per runtime; clones share the connections.
+/// Its connections belong to the runtime that opened them. Make one instance per runtime; clones
+/// share the connections.
 ///
 /// **Request.** These headers are removed:
 /// - credentials: `Authorization`, `Proxy-Authorization`, `DPoP`, and `Cookie` unless
 ///   [`forward_cookies`](HttpUpstreamSettings::forward_cookies) is set;
 /// - hop-by-hop headers (RFC 9110 section 7.6.1) and `Expect`;
 /// - the client's copies of the identity headers;
-/// - headers that assert the client's address or identity (`Forwarded`, `X-Real-IP`, `Remote-User` and those of other
-///   proxies), unless [`forward_headers`](HttpUpstreamSettings::forward_headers) lists them;
-/// - headers that name another path or method (`X-Original-URL`, `X-HTTP-Method-Override` and similar);
-/// - headers whose names contain characters other than letters, digits and hyphens, except `Mcp-Param-*`.
+/// - headers that assert the client's address or identity (`Forwarded`, `X-Real-IP`, `Remote-User`
+///   and those of other proxies), unless [`forward_headers`](HttpUpstreamSettings::forward_headers)
+///   lists them;
+/// - headers that name another path or method (`X-Original-URL`, `X-HTTP-Method-Override` and
+///   similar);
+/// - headers whose names contain characters other than letters, digits and hyphens, except
+///   `Mcp-Param-*`.
 ///
-/// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and `X-Forwarded-*` are added.
-/// A valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type`
-/// `application/json` and no `Content-Encoding`.
+/// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and
+/// `X-Forwarded-*` are added. A valid W3C trace context is forwarded, or replaced if the guard's
+/// traces are on. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
 ///
-/// **Response.** The body is streamed. A 101, a 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
-/// (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are
-/// removed.
+/// **Response.** The body is streamed. A 101, a 401, a 407 or a redirect becomes 502. Challenges,
+/// addresses of the upstream (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless
+/// `forward_cookies` is set, `Set-Cookie` are removed.
 ///
-/// **Failures** become responses with a generic text and a [`RejectionCode`](portcullis_guard::RejectionCode) in their
-/// extensions: 502 with `Retry-After` if the upstream cannot be reached, has a wrong certificate or sends no valid
-/// response, 504 after a timeout, and 503 with `Retry-After` at the connection limit. The response to a POST is a
+/// **Failures** become responses with a generic text and a
+/// [`RejectionCode`](portcullis_guard::RejectionCode) in their extensions: 502 with `Retry-After`
+/// if the upstream cannot be reached, has a wrong certificate or sends no valid response, 504 after
+/// a timeout, and 503 with `Retry-After` at the connection limit. The response to a POST is a
 /// JSON-RPC error with the id of the message.
 ///
-/// A request is sent a second time only if none of its bytes were written to an idle connection that the upstream had
-/// closed.
+/// A request is sent a second time only if none of its bytes were written to an idle connection
+/// that the upstream had closed.
 #[derive(Clone)]
 pub struct HttpUpstream(pub(super) Arc<UpstreamState>);
 
 impl HttpUpstream {
-    /// Creates an upstream without connections. `clock` measures how long connections are idle and, for the caller's
-    /// [`Decision`](portcullis_guard::Decision), how long the upstream takes. Use the guard's clock.
+    /// Creates an upstream without connections. `clock` measures how long connections are idle and,
+    /// for the caller's [`Decision`](portcullis_guard::Decision), how long the upstream takes. Use
+    /// the guard's clock.
     ///
     /// # Errors
-    /// Fails if the address or the public URL is not usable, an `https` address has no trusted certificates, or a header name
-    /// is not allowed or listed twice.
+    /// Fails if the address or the public URL is not usable, an `https` address has no trusted
+    /// certificates, or a header name is not allowed or listed twice.
     pub fn new(
         settings: HttpUpstreamSettings,
         clock: Arc<dyn Clock>,
@@ -69,8 +75,8 @@ impl HttpUpstream {
         Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
     }
 
-    /// Forwards a request. A caller's time of the upstream is measured. `message_id` is the id of the JSON-RPC message
-    /// in the request, for an error.
+    /// Forwards a request. A caller's time of the upstream is measured. `message_id` is the id of
+    /// the JSON-RPC message in the request, for an error.
     pub(super) fn forward(
         &self,
         inbound: InboundRequest<'_>,

@@ -76,8 +76,8 @@ impl UpstreamState {
         })
     }
 
-    /// Sends a request over an idle connection that is still open, or over a new one. A request of which a byte was written
-    /// is not sent again, because the upstream may have executed it.
+    /// Sends a request over an idle connection that is still open, or over a new one. A request of
+    /// which a byte was written is not sent again, because the upstream may have executed it.
     pub(super) async fn send(
         self: Arc<Self>,
         mut request: Request,
@@ -98,7 +98,8 @@ impl UpstreamState {
         }
     }
 
-    /// Returns the response to the client, or the reason why the upstream's response is not forwarded.
+    /// Returns the response to the client, or the reason why the upstream's response is not
+    /// forwarded.
     pub(super) fn client_response(
         &self,
         head: Response<()>,

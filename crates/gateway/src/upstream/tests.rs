@@ -37,7 +37,8 @@ const STREAM_HEAD: &str =
 struct Served<S>(S);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
-    /// Reads the next request, whose body is `{}` or empty. Returns `None` when the other end closes the connection.
+    /// Reads the next request, whose body is `{}` or empty. Returns `None` when the other end
+    /// closes the connection.
     async fn request(&mut self) -> Option<String> {
         let mut read = Vec::new();
         loop {

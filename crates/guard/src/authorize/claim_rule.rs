@@ -6,8 +6,8 @@ use serde_json::Value;
 
 /// A requirement on one claim of the token, in addition to scopes.
 ///
-/// The claims are those of the verified token: of its payload or, if it was only introspected, of the response. A claim
-/// that is missing or `null` meets no requirement.
+/// The claims are those of the verified token: of its payload or, if it was only introspected, of
+/// the response. A claim that is missing or `null` meets no requirement.
 ///
 /// ```
 /// use portcullis_guard::authorize::{ClaimRule, ClaimTest};
@@ -37,11 +37,11 @@ pub struct ClaimRule {
 pub enum ClaimTest {
     /// The claim is present and not `null`. An array needs an element that is not `null`.
     Present,
-    /// The claim is one of these values, compared exactly. Numbers and booleans are compared in their JSON form: `7`,
-    /// `true`.
+    /// The claim is one of these values, compared exactly. Numbers and booleans are compared in
+    /// their JSON form: `7`, `true`.
     OneOf(Vec<String>),
-    /// The claim is a string that ends with `@` and one of these domains. ASCII case is ignored. Subdomains do not
-    /// match.
+    /// The claim is a string that ends with `@` and one of these domains. ASCII case is ignored.
+    /// Subdomains do not match.
     Domain(Vec<String>),
 }
 
@@ -81,7 +81,8 @@ pub enum ClaimDenial {
     Mismatch,
 }
 
-/// The result of evaluating claim rules: the first denial by an enforced rule, and the first by a report-only rule.
+/// The result of evaluating claim rules: the first denial by an enforced rule, and the first by a
+/// report-only rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClaimDenials {
@@ -92,12 +93,12 @@ pub struct ClaimDenials {
 }
 
 impl ClaimRule {
-    /// Creates a rule for the claim with this name. A name that starts with `/` is a JSON pointer (RFC 6901) into the
-    /// claims.
+    /// Creates a rule for the claim with this name. A name that starts with `/` is a JSON pointer
+    /// (RFC 6901) into the claims.
     ///
     /// # Errors
-    /// Fails if the name is empty or a malformed pointer, or if the condition has no values, an empty value, or a domain
-    /// with `@`.
+    /// Fails if the name is empty or a malformed pointer, or if the condition has no values, an
+    /// empty value, or a domain with `@`.
     pub fn new(claim: &str, test: ClaimTest) -> Result<Self, ClaimRuleError> {
         if claim.is_empty() {
             return Err(ClaimRuleError::NoClaim);
@@ -122,8 +123,9 @@ impl ClaimRule {
         })
     }
 
-    /// Makes the rule report-only: it rejects no request. If all enforced rules and scopes allow the request, the
-    /// [`Decision`](crate::Decision) has the code of the first denial by a report-only rule.
+    /// Makes the rule report-only: it rejects no request. If all enforced rules and scopes allow
+    /// the request, the [`Decision`](crate::Decision) has the code of the first denial by a
+    /// report-only rule.
     #[must_use]
     pub fn report_only(mut self) -> Self {
         self.report_only = true;
@@ -152,8 +154,8 @@ impl ClaimRule {
 }
 
 impl ClaimDenials {
-    /// Evaluates these rules for a principal. Denials of an earlier call are kept, so several lists can be evaluated one
-    /// after the other. Each denial is logged at level debug.
+    /// Evaluates these rules for a principal. Denials of an earlier call are kept, so several lists
+    /// can be evaluated one after the other. Each denial is logged at level debug.
     pub fn evaluate(&mut self, rules: &[ClaimRule], principal: &Principal) {
         for rule in rules {
             let Err(denial) = rule.check(principal) else {
@@ -211,7 +213,8 @@ mod tests {
         values.iter().map(|value| (*value).to_owned()).collect()
     }
 
-    /// C14: each condition for values of every JSON type. An array is then an element of another one.
+    /// C14: each condition for values of every JSON type. An array is then an element of another
+    /// one.
     #[test]
     fn conditions_are_met_by_values() {
         let one_of = ClaimTest::OneOf(texts(&["a", "7", "true", "null"]));

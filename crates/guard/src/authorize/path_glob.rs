@@ -8,8 +8,8 @@ use super::plain_path::{PlainPath, is_ambiguous, segments};
 
 /// A pattern for request paths, matched segment by segment.
 ///
-/// `*` matches any characters within a segment. `**` is a whole segment and matches any number of segments, including
-/// none.
+/// `*` matches any characters within a segment. `**` is a whole segment and matches any number of
+/// segments, including none.
 ///
 /// ```
 /// use portcullis_guard::authorize::PathGlob;
@@ -23,9 +23,9 @@ use super::plain_path::{PlainPath, is_ambiguous, segments};
 /// # Ok::<(), portcullis_guard::authorize::PathGlobError>(())
 /// ```
 ///
-/// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are decoded first. This is
-/// safe because a rule only adds scopes that a request needs. The guard rejects ambiguous paths before it matches them
-/// (see [`RouteRule`](crate::authorize::RouteRule)).
+/// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are
+/// decoded first. This is safe because a rule only adds scopes that a request needs. The guard
+/// rejects ambiguous paths before it matches them (see [`RouteRule`](crate::authorize::RouteRule)).
 ///
 /// For each segment of the pattern, each byte of the path is compared at most twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,17 +104,19 @@ impl PathGlob {
         &self.pattern
     }
 
-    /// Returns whether the pattern matches a request path. A path that servers interpret in different ways is matched
-    /// by no pattern, because the guard rejects it.
+    /// Returns whether the pattern matches a request path. A path that servers interpret in
+    /// different ways is matched by no pattern, because the guard rejects it.
     pub fn matches_path(&self, path: &str) -> bool {
         PlainPath::parse(path).is_ok_and(|path| self.matches(&path))
     }
 
-    /// Returns whether the pattern matches a decoded path. At most the product of the numbers of segments are compared.
+    /// Returns whether the pattern matches a decoded path. At most the product of the numbers of
+    /// segments are compared.
     pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
         let mut pattern = self.segments.iter();
         let mut path = path.segments();
-        // Where matching continues if the rest after the last `**` does not match: `**` takes one more path segment.
+        // Where matching continues if the rest after the last `**` does not match: `**` takes one
+        // more path segment.
         let mut retry = None;
         loop {
             match (pattern.as_slice().first(), path.clone().next()) {

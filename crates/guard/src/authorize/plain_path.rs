@@ -4,7 +4,8 @@ use std::{borrow::Cow, str::Split};
 
 use percent_encoding::percent_decode_str;
 
-/// A decoded request path that all servers interpret in the same way: it has no dot segments and no empty segments.
+/// A decoded request path that all servers interpret in the same way: it has no dot segments and no
+/// empty segments.
 pub(crate) struct PlainPath<'a>(Cow<'a, str>);
 
 /// Servers may interpret the path in different ways, so no rule can be applied to it.
@@ -100,7 +101,8 @@ mod tests {
     }
 
     proptest! {
-        /// B9: a path that is not ambiguous has no segment that a server removes, and decoding it again changes nothing.
+        /// B9: a path that is not ambiguous has no segment that a server removes, and decoding it
+        /// again changes nothing.
         #[test]
         fn a_plain_path_is_stable(path in "/(%[0-9a-f]{2}|[a-c./]){0,16}") {
             if let Ok(plain) = PlainPath::parse(&path) {

@@ -7,14 +7,15 @@ use super::{path_glob::PathGlob, plain_path::PlainPath};
 
 /// The scopes that requests to some paths need. All rules that match a request apply together.
 ///
-/// The guard decodes the path as it arrives and matches it. If there are route rules, a path that servers interpret in
-/// different ways is rejected with 400: a path with dot segments, empty segments, `;`, backslashes, control characters,
-/// encoded slashes, double encoding or invalid UTF-8. Headers that override the method are ignored.
+/// The guard decodes the path as it arrives and matches it. If there are route rules, a path that
+/// servers interpret in different ways is rejected with 400: a path with dot segments, empty
+/// segments, `;`, backslashes, control characters, encoded slashes, double encoding or invalid
+/// UTF-8. Headers that override the method are ignored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RouteRule {
-    /// The methods that the rule applies to, in any letter case; an empty list means all methods. Rules for `GET` apply
-    /// to `HEAD` too.
+    /// The methods that the rule applies to, in any letter case; an empty list means all methods.
+    /// Rules for `GET` apply to `HEAD` too.
     pub methods: Vec<Method>,
     /// The paths that the rule applies to.
     pub path: PathGlob,
@@ -41,7 +42,8 @@ impl RouteRule {
 
     /// Returns whether the rule applies to a request.
     pub(super) fn matches(&self, method: &Method, path: &PlainPath<'_>) -> bool {
-        // Methods are case-sensitive (RFC 9110 section 9.1), but some servers accept `post` for `POST`.
+        // Methods are case-sensitive (RFC 9110 section 9.1), but some servers accept `post` for
+        // `POST`.
         let is = |listed: &Method| listed.as_str().eq_ignore_ascii_case(method.as_str());
         let is_head = is(&Method::HEAD);
         let applies = |listed: &Method| {

@@ -6,8 +6,9 @@ use portcullis_metadata::{Scopes, ScopesError};
 
 /// Which scopes imply others: for example, `mcp:admin` implies `mcp:tools`.
 ///
-/// A token with a broad scope is treated as if the implied scopes were granted too. Implication is transitive, and
-/// scopes that imply each other are equivalent. The closure is computed once, so that a check allocates nothing.
+/// A token with a broad scope is treated as if the implied scopes were granted too. Implication is
+/// transitive, and scopes that imply each other are equivalent. The closure is computed once, so
+/// that a check allocates nothing.
 ///
 /// ```
 /// use portcullis_guard::{metadata::Scopes, authorize::ScopeImplications};
@@ -26,8 +27,8 @@ pub struct ScopeImplications {
 }
 
 impl ScopeImplications {
-    /// Creates the relation from pairs of a broad scope and the scopes that it implies. The scopes of repeated pairs
-    /// are combined.
+    /// Creates the relation from pairs of a broad scope and the scopes that it implies. The scopes
+    /// of repeated pairs are combined.
     ///
     /// # Errors
     /// Fails if a broad scope is not a scope name (RFC 6749 section 3.3).

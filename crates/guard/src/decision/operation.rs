@@ -1,9 +1,11 @@
 //! [`Operation`]: what a request asks for, for logs and metrics.
 
-/// What the body of a request asks for: a JSON-RPC method, and the tool, prompt or resource that it names.
+/// What the body of a request asks for: a JSON-RPC method, and the tool, prompt or resource that it
+/// names.
 ///
-/// It is for logs and metrics. The strings come from the client and are truncated to [`MAX_BYTES`](Self::MAX_BYTES). At
-/// most [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS) targets are kept in addition to the first.
+/// It is for logs and metrics. The strings come from the client and are truncated to
+/// [`MAX_BYTES`](Self::MAX_BYTES). At most [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS)
+/// targets are kept in addition to the first.
 ///
 /// ```
 /// use portcullis_guard::Operation;

@@ -18,7 +18,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Creates the timing of a part that has ended, for tests of a [`DecisionSink`](crate::DecisionSink).
+    /// Creates the timing of a part that has ended, for tests of a
+    /// [`DecisionSink`](crate::DecisionSink).
     pub fn new(start: Duration, duration: Duration) -> Self {
         Self {
             start,
@@ -28,7 +29,8 @@ impl Timing {
     }
 }
 
-/// Measures a part of a request. Its times are nanoseconds of the clock, or 0 if they are not known.
+/// Measures a part of a request. Its times are nanoseconds of the clock, or 0 if they are not
+/// known.
 #[derive(Debug, Default)]
 pub(crate) struct Stopwatch {
     started: AtomicU64,

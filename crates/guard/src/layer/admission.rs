@@ -30,7 +30,8 @@ pub(crate) struct RequestHead<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Borrows the head of a request. `client_address` is `None` if the server does not set [`Peer`](crate::Peer).
+    /// Borrows the head of a request. `client_address` is `None` if the server does not set
+    /// [`Peer`](crate::Peer).
     pub(crate) fn new<B>(
         request: &'a Request<B>,
         arrival: Now,
@@ -90,8 +91,9 @@ impl From<Rejection> for Rejected {
     }
 }
 
-/// Performs the steps that need no waiting, in their order: host and origin, metadata document, preflight, rate of the
-/// client address, credentials. If the token is cached, or none is needed, these are all steps.
+/// Performs the steps that need no waiting, in their order: host and origin, metadata document,
+/// preflight, rate of the client address, credentials. If the token is cached, or none is needed,
+/// these are all steps.
 pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>) -> NextStep {
     if let Err(rejection) = resource.origins.check(head.version, head.uri, head.headers) {
         return NextStep::Reject(Rejection::Origin(rejection).into());

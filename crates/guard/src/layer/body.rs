@@ -12,8 +12,8 @@ use pin_project_lite::pin_project;
 use crate::limit::Permit;
 
 pin_project! {
-    /// The response body of the guard: a short text of its own, an empty body, or the unchanged body of the inner
-    /// service.
+    /// The response body of the guard: a short text of its own, an empty body, or the unchanged
+    /// body of the inner service.
     #[derive(Debug)]
     pub struct GuardBody<B> {
         #[pin]
@@ -27,7 +27,8 @@ pin_project! {
     enum BodyState<B> {
         Full { data: Option<Bytes> },
         Empty,
-        // The body is dropped first: a service counts a request that continues before the permit is released.
+        // The body is dropped first: a service counts a request that continues before the permit is
+        // released.
         Inner { #[pin] body: B, permit: Option<Permit> },
     }
 }
@@ -47,7 +48,8 @@ impl<B> GuardBody<B> {
         }
     }
 
-    /// Wraps the body of the inner service. The permit is released when the body ends or is dropped.
+    /// Wraps the body of the inner service. The permit is released when the body ends or is
+    /// dropped.
     pub(super) fn inner(body: B, permit: Option<Permit>) -> Self {
         Self {
             state: BodyState::Inner { body, permit },
@@ -103,7 +105,8 @@ mod tests {
 
     use super::*;
 
-    /// The end and the size of a body are reported correctly, because servers frame the response by them.
+    /// The end and the size of a body are reported correctly, because servers frame the response by
+    /// them.
     #[tokio::test]
     async fn a_body_ends_exactly_after_its_data() {
         for mut body in [

@@ -146,7 +146,8 @@ impl DecisionReport {
         self.identity = Identity::Admitted(caller);
     }
 
-    /// Sends the decision to the sink. `code` is the reason code of a rejection. Only the first call has an effect.
+    /// Sends the decision to the sink. `code` is the reason code of a rejection. Only the first
+    /// call has an effect.
     pub(super) fn send(&mut self, status: StatusCode, code: Option<&'static str>) {
         if std::mem::replace(&mut self.is_sent, true) {
             return;

@@ -16,13 +16,15 @@ use crate::authenticate::Verification;
 pin_project! {
     /// The response future of a [`Guard`](crate::Guard).
     ///
-    /// If it is dropped before it completes, the request is reported as `client.gone`, or as `server.shutdown` after
+    /// If it is dropped before it completes, the request is reported as `client.gone`, or as
+    /// `server.shutdown` after
     /// [`ProtectedResource::mark_shutting_down`](crate::ProtectedResource::mark_shutting_down).
     pub struct GuardFuture<S, B, RB>
     where
         S: Service<Request<B>>,
     {
-        // Dropped before the context, so that a service counts a request that continues before the context ends its own count.
+        // Dropped before the context, so that a service counts a request that continues before the
+        // context ends its own count.
         #[pin]
         state: State<S, B, RB, S::Future>,
         context: RequestContext,
@@ -34,7 +36,8 @@ pin_project! {
     enum State<S, B, RB, F> {
         /// The guard itself responds.
         Respond { response: Option<Response<GuardBody<RB>>> },
-        /// The token is being verified. The request is boxed because most tokens are cached and do not need this state.
+        /// The token is being verified. The request is boxed because most tokens are cached and do
+        /// not need this state.
         Verifying { verification: Verification, pending: Option<Box<PendingRequest<S, B>>> },
         /// The inner service responds.
         Inner { #[pin] future: F },

@@ -33,13 +33,15 @@ use crate::{
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 
-/// The state of one request: its decision report, the origin that may read the response, and its permit.
+/// The state of one request: its decision report, the origin that may read the response, and its
+/// permit.
 pub(super) struct RequestContext {
     report: DecisionReport,
     allowed_origin: AllowedOrigin,
     /// Counts the request while it is in progress. It moves into the response body.
     permit: Option<Permit>,
-    /// The `Authorization` of an admitted request, until its response, for a [new decision](Caller::poll_new_decision).
+    /// The `Authorization` of an admitted request, until its response, for a [new
+    /// decision](Caller::poll_new_decision).
     credentials: Option<HeaderValue>,
     /// The verification for a new decision.
     verification: Option<Verification>,
@@ -74,8 +76,8 @@ impl RequestContext {
         RequestHead::new(request, self.report.arrival(), self.report.client_address())
     }
 
-    /// Prepares an admitted request for the inner service: removes the credentials and adds the request id and the
-    /// [`Caller`].
+    /// Prepares an admitted request for the inner service: removes the credentials and adds the
+    /// request id and the [`Caller`].
     pub(super) fn admit<B>(&mut self, request: &mut Request<B>, admission: Admission) {
         let Admission {
             verified,
@@ -104,7 +106,8 @@ impl RequestContext {
         self.report.set_admitted(caller);
     }
 
-    /// Keeps the token of the request if its issuer introspects tokens, so that it can be checked again.
+    /// Keeps the token of the request if its issuer introspects tokens, so that it can be checked
+    /// again.
     fn hold_introspected(
         &self,
         verified: &VerifiedToken,
@@ -122,8 +125,8 @@ impl RequestContext {
         verifier.hold(verified, token)
     }
 
-    /// Makes the new decision that the service waits for, if it does. Ready when the service can go on, and pending if it waits
-    /// for something else.
+    /// Makes the new decision that the service waits for, if it does. Ready when the service can go
+    /// on, and pending if it waits for something else.
     ///
     /// # Errors
     /// Fails if the request is no longer admitted.
@@ -247,7 +250,8 @@ impl RequestContext {
         self.respond(response, Some(rejection.code()))
     }
 
-    /// Logs the scopes of a request that lacks some, because neither the client nor the decision learns them all.
+    /// Logs the scopes of a request that lacks some, because neither the client nor the decision
+    /// learns them all.
     fn log_missing_scopes(&self, rejection: &Rejection) {
         let Rejection::InsufficientScope { needed, granted } = rejection else {
             return;
@@ -261,7 +265,8 @@ impl RequestContext {
         );
     }
 
-    /// Completes and reports a response of the guard itself. `code` is the reason code of a rejection.
+    /// Completes and reports a response of the guard itself. `code` is the reason code of a
+    /// rejection.
     pub(super) fn respond<B>(
         &mut self,
         response: Response<Option<Bytes>>,
@@ -275,8 +280,9 @@ impl RequestContext {
 
     /// Completes and reports the response of the inner service.
     ///
-    /// A GET whose event stream exceeds the limit is answered 429 instead. An unsafe method, such as POST, has been executed
-    /// already, so its stream is passed on and counts as a request in progress.
+    /// A GET whose event stream exceeds the limit is answered 429 instead. An unsafe method, such
+    /// as POST, has been executed already, so its stream is passed on and counts as a request in
+    /// progress.
     pub(super) fn pass<B>(&mut self, mut response: Response<B>) -> Response<GuardBody<B>> {
         if self.resource().is_superseded()
             && let Some(SupersededRequest(request)) = response.extensions_mut().get_mut()

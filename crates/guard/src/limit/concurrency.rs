@@ -22,19 +22,22 @@ const RETRY_AFTER_REQUESTS: Duration = Duration::from_secs(1);
 /// The retry time for an event stream beyond the limit.
 const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
 
-/// The number of principals that a shard holds without another allocation. An empty shard keeps no more memory.
+/// The number of principals that a shard holds without another allocation. An empty shard keeps no
+/// more memory.
 const INITIAL_CAPACITY: usize = 14;
 
-/// Limits the requests in progress and the open event streams of each principal. Clones of its `Arc` share the counters.
+/// Limits the requests in progress and the open event streams of each principal. Clones of its
+/// `Arc` share the counters.
 ///
-/// A request is in progress from its authorization to the end of the response body. A response of type
-/// `text/event-stream` counts as a stream instead, from its head on. At the limit of streams, a GET or another safe method
-/// gets 429. The response to any other method is passed on and counts as a request, because the method has been executed.
-/// Principals are distinguished as by
+/// A request is in progress from its authorization to the end of the response body. A response of
+/// type `text/event-stream` counts as a stream instead, from its head on. At the limit of streams,
+/// a GET or another safe method gets 429. The response to any other method is passed on and counts
+/// as a request, because the method has been executed. Principals are distinguished as by
 /// [`RateLimiter::check_principal`](crate::limit::RateLimiter::check_principal).
 ///
-/// The table has one entry for each principal with something in progress and no others, so it is bounded by the
-/// connections and their streams. Each request locks one shard twice, each time for one table probe.
+/// The table has one entry for each principal with something in progress and no others, so it is
+/// bounded by the connections and their streams. Each request locks one shard twice, each time for
+/// one table probe.
 pub struct ConcurrencyLimiter {
     shards: [Mutex<Shard>; SHARDS],
     max_requests: usize,
@@ -71,8 +74,8 @@ impl ConcurrencyLimiter {
     /// The default number of open event streams per principal.
     pub const DEFAULT_STREAMS: usize = 100;
 
-    /// Creates a limiter with these numbers of requests in progress and open event streams per principal. With 0, each one
-    /// exceeds the limit.
+    /// Creates a limiter with these numbers of requests in progress and open event streams per
+    /// principal. With 0, each one exceeds the limit.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
         let shard =
             || Shard::with_capacity_and_hasher(INITIAL_CAPACITY, BuildHasherDefault::default());
@@ -94,8 +97,8 @@ impl ConcurrencyLimiter {
         self.start(principal.limit_key())
     }
 
-    /// Counts a request that continues without its client until the permit is dropped, even beyond the limit: the permit of
-    /// the client's request is dropped right after.
+    /// Counts a request that continues without its client until the permit is dropped, even beyond
+    /// the limit: the permit of the client's request is dropped right after.
     pub(crate) fn continue_request(self: &Arc<Self>, principal: &Principal) -> Permit {
         let key = principal.limit_key();
         self.shard(key).entry(key).or_default().requests += 1;
@@ -138,7 +141,8 @@ impl Permit {
     /// Counts the request as an event stream from now on.
     ///
     /// # Errors
-    /// Fails if the principal has reached the limit on streams. The permit is returned and still counts as a request.
+    /// Fails if the principal has reached the limit on streams. The permit is returned and still
+    /// counts as a request.
     pub(crate) fn into_stream(mut self) -> Result<Self, (Self, LimitExceeded)> {
         let mut shard = self.limiter.shard(self.key);
         if let Some(in_progress) = shard.get_mut(&self.key) {
@@ -200,7 +204,8 @@ mod tests {
         limiter.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// L9: requests beyond the limit are rejected until one ends. Other principals are not affected.
+    /// L9: requests beyond the limit are rejected until one ends. Other principals are not
+    /// affected.
     #[test]
     fn requests_in_progress_are_limited_per_key() {
         let limiter = ConcurrencyLimiter::new(2, 1);
@@ -269,8 +274,8 @@ mod tests {
     }
 
     proptest! {
-        /// L9: after any sequence of starts, streams and ends, the counts equal the permits that are held, and the
-        /// table has no other entries.
+        /// L9: after any sequence of starts, streams and ends, the counts equal the permits that
+        /// are held, and the table has no other entries.
         #[test]
         fn counts_follow_what_is_in_progress(steps in prop::collection::vec((0..4_u64, 0..4_u8, any::<prop::sample::Index>()), 0..80)) {
             let limiter = ConcurrencyLimiter::new(3, 2);

@@ -19,7 +19,8 @@ pub(super) struct PassThroughHasher(u64);
 
 impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
-        // The map uses the lowest and the highest bits. The bits that all keys of a shard share move to the middle.
+        // The map uses the lowest and the highest bits. The bits that all keys of a shard share
+        // move to the middle.
         self.0.rotate_left(Key::BITS / 2)
     }
 
@@ -40,7 +41,8 @@ mod tests {
 
     use super::*;
 
-    /// J5: the bits that all keys of a shard share are neither among the lowest nor among the highest, which the map uses.
+    /// J5: the bits that all keys of a shard share are neither among the lowest nor among the
+    /// highest, which the map uses.
     #[test]
     fn keys_of_a_shard_are_spread_in_its_map() {
         let hash = BuildHasherDefault::<PassThroughHasher>::default();

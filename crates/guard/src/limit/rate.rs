@@ -24,8 +24,8 @@ const MAX_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A number of requests per time.
 ///
-/// All requests may arrive at once. After that, one more is allowed each time the period divided by their number has
-/// passed.
+/// All requests may arrive at once. After that, one more is allowed each time the period divided by
+/// their number has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     requests: NonZeroU32,
@@ -77,17 +77,21 @@ impl Rate {
     }
 }
 
-/// Limits the rate of requests per client address or principal. Clones of its `Arc` share the counters.
+/// Limits the rate of requests per client address or principal. Clones of its `Arc` share the
+/// counters.
 ///
-/// The table of counters is bounded. When a shard is full, counters with no recent requests are removed, which does not
-/// change any limit. If it is still full, new keys share its overflow counter. Many addresses can therefore neither evict
-/// the counters of others nor grow the table. A check allocates only for a new key, and locks one shard.
+/// The table of counters is bounded. When a shard is full, counters with no recent requests are
+/// removed, which does not change any limit. If it is still full, new keys share its overflow
+/// counter. Many addresses can therefore neither evict the counters of others nor grow the table. A
+/// check allocates only for a new key, and locks one shard.
 ///
-/// Several processes can count together if they exchange their uses: see [`take_uses`](Self::take_uses).
+/// Several processes can count together if they exchange their uses: see
+/// [`take_uses`](Self::take_uses).
 pub struct RateLimiter {
     counts: governor::RateLimiter<Key, SharedTable, MonotonicClock, NoOpMiddleware<Duration>>,
     table: Arc<Table>,
-    /// Hashes addresses. The key is secret, so that a client cannot choose an address that collides with another one.
+    /// Hashes addresses. The key is secret, so that a client cannot choose an address that collides
+    /// with another one.
     hasher: LimitHasher,
     rate: Rate,
 }
@@ -99,7 +103,8 @@ impl RateLimiter {
     /// The default number of counters.
     pub const DEFAULT_CAPACITY: usize = 100_000;
 
-    /// Creates a limiter with this number of counters, rounded down to a multiple of 16. Each takes about 40 bytes.
+    /// Creates a limiter with this number of counters, rounded down to a multiple of 16. Each takes
+    /// about 40 bytes.
     pub fn new(rate: Rate, capacity: usize, clock: Arc<dyn Clock>) -> Arc<Self> {
         let table = Arc::new(Table::new(capacity, Arc::clone(&clock)));
         Arc::new(Self {
@@ -114,13 +119,15 @@ impl RateLimiter {
         })
     }
 
-    /// Counts a request from this address. IPv6 addresses are counted by their first 64 bits, because one client can use
-    /// all addresses of such a network. All requests without an address share a counter.
+    /// Counts a request from this address. IPv6 addresses are counted by their first 64 bits,
+    /// because one client can use all addresses of such a network. All requests without an address
+    /// share a counter.
     ///
     /// # Errors
     /// Fails if the rate is exceeded.
     pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), LimitExceeded> {
-        // The last 64 bits of an IPv6 network are zero here, so that no other value collides with one.
+        // The last 64 bits of an IPv6 network are zero here, so that no other value collides with
+        // one.
         let network = match address.map(|address| address.to_canonical()) {
             Some(IpAddr::V4(address)) => u128::from(address.to_ipv6_mapped()),
             Some(IpAddr::V6(address)) => u128::from(address) & !u128::from(u64::MAX),
@@ -129,8 +136,8 @@ impl RateLimiter {
         self.check(self.hasher.hash(network))
     }
 
-    /// Counts a request of this principal: of its subject with any client, or of its client if it has no subject. All
-    /// requests without a principal share a counter.
+    /// Counts a request of this principal: of its subject with any client, or of its client if it
+    /// has no subject. All requests without a principal share a counter.
     ///
     /// # Errors
     /// Fails if the rate is exceeded.
@@ -138,16 +145,17 @@ impl RateLimiter {
         self.check(principal.map_or(ANONYMOUS, Principal::limit_key))
     }
 
-    /// Returns how many requests of each key were allowed since the last call, for other processes with the same
-    /// [`LimitHasher`] key. Keys that share the overflow counter are left out, and so are keys that exceed the number of
-    /// counters between two calls. The first call returns nothing: requests are counted by key only from then on, so that a
-    /// process without others does not keep the counts.
+    /// Returns how many requests of each key were allowed since the last call, for other processes
+    /// with the same [`LimitHasher`] key. Keys that share the overflow counter are left out, and so
+    /// are keys that exceed the number of counters between two calls. The first call returns
+    /// nothing: requests are counted by key only from then on, so that a process without others
+    /// does not keep the counts.
     pub fn take_uses(&self) -> Vec<(u64, u32)> {
         self.table.take_uses()
     }
 
-    /// Counts requests that other processes have allowed. They can exceed the rate: a client then waits until its capacity has
-    /// returned, at most one period longer than after a full use.
+    /// Counts requests that other processes have allowed. They can exceed the rate: a client then
+    /// waits until its capacity has returned, at most one period longer than after a full use.
     pub fn add_uses(&self, uses: impl IntoIterator<Item = (u64, u32)>) {
         let interval = self.rate.per / self.rate.requests.get();
         self.table

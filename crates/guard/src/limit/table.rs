@@ -34,7 +34,8 @@ struct Shard {
 }
 
 impl Shard {
-    /// Counts a use for other processes, if they count together with this one. At most `capacity` keys are kept.
+    /// Counts a use for other processes, if they count together with this one. At most `capacity`
+    /// keys are kept.
     fn count_use(&mut self, key: Key, capacity: usize) {
         if let Some(uses) = &mut self.uses
             && (uses.len() < capacity || uses.contains_key(&key))
@@ -46,7 +47,8 @@ impl Shard {
 }
 
 impl Table {
-    /// Creates a table of at most `capacity` counters, rounded down to a multiple of the number of shards.
+    /// Creates a table of at most `capacity` counters, rounded down to a multiple of the number of
+    /// shards.
     pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         let started = clock.monotonic();
         Self {
@@ -57,8 +59,8 @@ impl Table {
         }
     }
 
-    /// Returns the uses of keys with a counter since the last call, of at most as many keys as there can be counters. Uses are
-    /// counted from the first call on.
+    /// Returns the uses of keys with a counter since the last call, of at most as many keys as
+    /// there can be counters. Uses are counted from the first call on.
     pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
         self.shards
             .iter()
@@ -66,7 +68,8 @@ impl Table {
             .collect()
     }
 
-    /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from now.
+    /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from
+    /// now.
     pub(super) fn add_uses(
         &self,
         uses: impl IntoIterator<Item = (Key, u32)>,
@@ -87,7 +90,8 @@ impl Table {
         }
     }
 
-    /// Returns whether a shard can take one more counter. If it is full, idle counters are removed, once a second.
+    /// Returns whether a shard can take one more counter. If it is full, idle counters are removed,
+    /// once a second.
     fn ensure_capacity(&self, shard: &mut Shard) -> bool {
         if shard.counts.len() < self.shard_capacity {
             return true;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::HeaderValue;
 
-/// A host with an optional port (RFC 9110 section 7.2), borrowed from a header or a request target. User information is
-/// not accepted.
+/// A host with an optional port (RFC 9110 section 7.2), borrowed from a header or a request target.
+/// User information is not accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Authority<'a> {
     pub(super) host: &'a str,
@@ -18,7 +18,8 @@ impl<'a> Authority<'a> {
         Self::parse(value.to_str().ok()?)
     }
 
-    /// Parses `name`, `name:port`, or an IPv6 address in brackets with an optional port. Returns `None` for other text.
+    /// Parses `name`, `name:port`, or an IPv6 address in brackets with an optional port. Returns
+    /// `None` for other text.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let end = if text.starts_with('[') {
             text.find(']')? + 1
@@ -55,7 +56,8 @@ impl<'a> Authority<'a> {
             && self.port.or(default) == other.port.or(default)
     }
 
-    /// Returns whether the host is `localhost` or a name below it, in `127.0.0.0/8`, or `[::1]`. Names are not resolved.
+    /// Returns whether the host is `localhost` or a name below it, in `127.0.0.0/8`, or `[::1]`.
+    /// Names are not resolved.
     pub(super) fn is_loopback(&self) -> bool {
         if let Some(address) = self
             .host
@@ -79,8 +81,8 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, except for the comma, because two combined headers
-/// would look like one host.
+/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, except for the comma, because two
+/// combined headers would look like one host.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte)
 }

@@ -38,8 +38,8 @@ pub enum OriginRejection {
 }
 
 impl OriginRejection {
-    /// Returns the status of the response: 400 if RFC 9112 section 3.2 requires it (a missing, repeated or malformed
-    /// host), otherwise 403.
+    /// Returns the status of the response: 400 if RFC 9112 section 3.2 requires it (a missing,
+    /// repeated or malformed host), otherwise 403.
     pub fn status(self) -> StatusCode {
         match self {
             Self::HostMissing | Self::HostRepeated | Self::HostMalformed => StatusCode::BAD_REQUEST,
@@ -60,8 +60,8 @@ pub enum OriginPolicyError {
     #[error("`{0}` is not a host: write `name`, `name:port` or `[address]:port`")]
     #[code = "settings.allowed_hosts"]
     Host(String),
-    /// An allowed origin is not `scheme://host` with an optional port. `null` is not allowed, because any page can send
-    /// it.
+    /// An allowed origin is not `scheme://host` with an optional port. `null` is not allowed,
+    /// because any page can send it.
     #[error("`{0}` is not an origin: write `https://host` or `https://host:port`, without a path")]
     #[code = "settings.allowed_origins"]
     Origin(String),

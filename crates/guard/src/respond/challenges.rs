@@ -6,8 +6,8 @@ use url::Url;
 
 /// The `WWW-Authenticate` values of one resource (RFC 6750 section 3, RFC 9728 section 5.1).
 ///
-/// [`ProtectedResource::challenges`](crate::ProtectedResource::challenges) returns them, for a service behind the guard
-/// that checks scopes itself.
+/// [`ProtectedResource::challenges`](crate::ProtectedResource::challenges) returns them, for a
+/// service behind the guard that checks scopes itself.
 ///
 /// ```
 /// use http::{Response, StatusCode, header::WWW_AUTHENTICATE};
@@ -67,8 +67,8 @@ impl Challenges {
         }
     }
 
-    /// Returns the challenge for a 401 without a bearer token, or with one that cannot be verified now: `realm`,
-    /// `resource_metadata`, and `scope` if the resource requires scopes.
+    /// Returns the challenge for a 401 without a bearer token, or with one that cannot be verified
+    /// now: `realm`, `resource_metadata`, and `scope` if the resource requires scopes.
     pub fn without_error(&self) -> &HeaderValue {
         &self.without_error
     }
@@ -83,11 +83,13 @@ impl Challenges {
         &self.invalid_token
     }
 
-    /// Returns the challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this
-    /// resource mentions in its metadata, required scopes or routes, because a client replaces its scopes with these. A
-    /// service with rules of its own must add the granted scopes that its rules mention to `needed`.
+    /// Returns the challenge for a 403. Its `scope` contains the `needed` scopes and those
+    /// `granted` scopes that this resource mentions in its metadata, required scopes or routes,
+    /// because a client replaces its scopes with these. A service with rules of its own must add
+    /// the granted scopes that its rules mention to `needed`.
     ///
-    /// As in the other challenges, a scope is named in the form in which it is requested ([`Scopes::in_listed_form`]).
+    /// As in the other challenges, a scope is named in the form in which it is requested
+    /// ([`Scopes::in_listed_form`]).
     pub fn insufficient_scope(&self, needed: &Scopes, granted: &Scopes) -> HeaderValue {
         let listed_form = |scopes: &Scopes| scopes.in_listed_form(&self.listed_scopes);
         let is_named = |scopes: &Scopes| scopes.intersection(&self.named_scopes);

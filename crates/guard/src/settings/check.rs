@@ -6,14 +6,16 @@ use portcullis_metadata::{
 
 use super::{Authentication, GuardSettings, GuardSettingsError};
 
-/// The scope that requests a refresh token (OpenID Connect Core section 11). It is not a permission of a resource.
+/// The scope that requests a refresh token (OpenID Connect Core section 11). It is not a permission
+/// of a resource.
 const OFFLINE_ACCESS: &str = "offline_access";
 /// The maximum length of a realm in bytes. It is sent in every challenge.
 pub(super) const MAX_REALM_LEN: usize = 256;
 
 impl GuardSettings {
-    /// Checks a realm, as every guard does with [`realm`](Self::realm): 1 to 256 printable ASCII characters, including the space.
-    /// For programs that read it from their own configuration and report errors before they build the guard.
+    /// Checks a realm, as every guard does with [`realm`](Self::realm): 1 to 256 printable ASCII
+    /// characters, including the space. For programs that read it from their own configuration and
+    /// report errors before they build the guard.
     ///
     /// # Errors
     /// [`GuardSettingsError::Realm`].
@@ -94,8 +96,8 @@ impl GuardSettings {
     }
 }
 
-/// Returns the member of the metadata that announces sender-constrained tokens, if there is one. Such tokens are
-/// rejected.
+/// Returns the member of the metadata that announces sender-constrained tokens, if there is one.
+/// Such tokens are rejected.
 fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
     let announced = [
         (

@@ -25,8 +25,8 @@ pub enum GuardSettingsError {
     /// The metadata lists no authorization server.
     #[error("the metadata must list at least one authorization server")]
     NoAuthorizationServer,
-    /// The scopes contain `offline_access`, which MCP 2026-07-28 forbids: it requests a refresh token and is not a
-    /// permission of a resource.
+    /// The scopes contain `offline_access`, which MCP 2026-07-28 forbids: it requests a refresh
+    /// token and is not a permission of a resource.
     #[error("`offline_access` in {0} is not a scope of a resource; remove it")]
     OfflineAccess(&'static str),
     /// A name in `scopes_supported` is not a scope name.

@@ -9,7 +9,8 @@ fn post() -> Request<()> {
     request(Method::POST, "/mcp")
 }
 
-/// B1, B2, J1: no token, or another scheme, gets 401 with a challenge without an error code, and a generic text.
+/// B1, B2, J1: no token, or another scheme, gets 401 with a challenge without an error code, and a
+/// generic text.
 #[tokio::test]
 async fn a_missing_bearer_is_not_an_error() {
     let setup = Setup::new();
@@ -97,7 +98,8 @@ async fn rejected_tokens_get_the_same_response() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B2: several `Authorization` headers, even with valid tokens, and malformed Bearers get `invalid_request`.
+/// B2: several `Authorization` headers, even with valid tokens, and malformed Bearers get
+/// `invalid_request`.
 #[tokio::test]
 async fn malformed_bearers_are_invalid_requests() {
     let setup = Setup::new();
@@ -164,7 +166,8 @@ async fn every_method_needs_a_token() {
     }
 }
 
-/// C12: the inner service receives the caller and the request id, but neither the token nor a proof. Nothing else changes.
+/// C12: the inner service receives the caller and the request id, but neither the token nor a
+/// proof. Nothing else changes.
 #[tokio::test]
 async fn admitted_requests_have_a_caller_and_no_token() {
     let setup = Setup::new();
@@ -200,7 +203,8 @@ async fn admitted_requests_have_a_caller_and_no_token() {
     assert!(!format!("{caller:?}").contains(&setup.token("read")[..20]));
 }
 
-/// J1: the guard generates the request id and ignores an inbound one. Request, response and decision have the same id.
+/// J1: the guard generates the request id and ignores an inbound one. Request, response and
+/// decision have the same id.
 #[tokio::test]
 async fn one_request_id() {
     let mut setup = Setup::new();
@@ -251,7 +255,8 @@ async fn a_token_in_the_query_is_not_accepted() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// F9: a token in the query in addition to a valid bearer gets 400, even if the bearer token is cached.
+/// F9: a token in the query in addition to a valid bearer gets 400, even if the bearer token is
+/// cached.
 #[tokio::test]
 async fn a_second_token_in_the_query_is_rejected() {
     let setup = Setup::new();

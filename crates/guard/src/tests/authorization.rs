@@ -9,7 +9,8 @@ use crate::{
     authorize::{ScopeEnforcer, ScopeImplications},
 };
 
-/// B3: missing scopes get 403, which names all needed scopes and the granted ones that the resource mentions.
+/// B3: missing scopes get 403, which names all needed scopes and the granted ones that the resource
+/// mentions.
 #[tokio::test]
 async fn missing_scopes_are_named() {
     let mut setup = Setup::new().require("read write");
@@ -41,8 +42,8 @@ async fn missing_scopes_are_named() {
     assert_eq!(answer.status, StatusCode::OK);
 }
 
-/// B3: challenges name a scope in the form in which it is requested, if the metadata lists only that. Microsoft Entra ID writes
-/// the short form into tokens.
+/// B3: challenges name a scope in the form in which it is requested, if the metadata lists only
+/// that. Microsoft Entra ID writes the short form into tokens.
 #[tokio::test]
 async fn scopes_are_named_as_they_are_requested() {
     const LISTED: [&str; 2] = ["api://00001111-aaaa/read", "api://00001111-aaaa/tools"];
@@ -193,7 +194,8 @@ async fn ambiguous_paths_are_rejected() {
     assert_eq!(answer.status, StatusCode::OK);
 }
 
-/// B3: if the inner service enforces the required scopes, the guard names them and admits the request.
+/// B3: if the inner service enforces the required scopes, the guard names them and admits the
+/// request.
 #[tokio::test]
 async fn the_inner_service_may_enforce_scopes() {
     let mut setup = Setup::new().require("base").route(&[], "/admin", "admin");
@@ -213,7 +215,8 @@ async fn the_inner_service_may_enforce_scopes() {
     assert_eq!(setup.resource().scope_implications(), &implications);
 }
 
-/// B7: a broad scope grants the scopes that it implies, for the resource and for routes, and a challenge keeps it.
+/// B7: a broad scope grants the scopes that it implies, for the resource and for routes, and a
+/// challenge keeps it.
 #[tokio::test]
 async fn broad_scopes_grant_implied_ones() {
     let mut setup = Setup::new()

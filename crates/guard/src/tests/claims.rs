@@ -20,7 +20,8 @@ fn present(claim: &str) -> ClaimRule {
     ClaimRule::new(claim, ClaimTest::Present).unwrap()
 }
 
-/// Returns the status, reason code and report-only denial for a token with these claims under these rules.
+/// Returns the status, reason code and report-only denial for a token with these claims under these
+/// rules.
 async fn check(
     rules: &[ClaimRule],
     claims: &[(&str, Value)],
@@ -40,8 +41,8 @@ async fn check(
     (decision.status, decision.code, decision.report_only_denial)
 }
 
-/// C14: a claim or an element of a list must equal one of the listed values. The claim is found by name or JSON
-/// pointer.
+/// C14: a claim or an element of a list must equal one of the listed values. The claim is found by
+/// name or JSON pointer.
 #[tokio::test]
 async fn listed_values() {
     let groups = one_of("groups", &["staff", "7", "true"]);
@@ -101,7 +102,8 @@ async fn listed_values() {
     }
 }
 
-/// C14: the domain of an email matches in any letter case. Subdomains and longer names do not match.
+/// C14: the domain of an email matches in any letter case. Subdomains and longer names do not
+/// match.
 #[tokio::test]
 async fn domains() {
     let rule = domain("email", &["example.com", "example.org"]);
@@ -126,7 +128,8 @@ async fn domains() {
     }
 }
 
-/// C14: every enforced rule must be met. A report-only rule rejects nothing, and the decision has its denial.
+/// C14: every enforced rule must be met. A report-only rule rejects nothing, and the decision has
+/// its denial.
 #[tokio::test]
 async fn report_only_rules() {
     let team = one_of("team", &["a"]);

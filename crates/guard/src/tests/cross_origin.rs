@@ -159,7 +159,8 @@ async fn a_list_restricts_origins() {
     );
 }
 
-/// F3: a rejected host or origin gets 403 before any other step, even for metadata, preflights and valid tokens.
+/// F3: a rejected host or origin gets 403 before any other step, even for metadata, preflights and
+/// valid tokens.
 #[tokio::test]
 async fn origins_are_checked_first() {
     let setup = Setup::at("http://127.0.0.1:3000/mcp");

@@ -114,7 +114,8 @@ async fn inner_rejections_are_reported() {
     assert!(response.extensions().get::<RejectionCode>().is_none());
 }
 
-/// J4: the decision has what the inner service records through the caller; the first record is kept.
+/// J4: the decision has what the inner service records through the caller; the first record is
+/// kept.
 #[tokio::test]
 async fn records_of_the_inner_service_are_reported() {
     let setup = Setup::new();
@@ -218,7 +219,8 @@ impl Service<Request<()>> for Never {
     }
 }
 
-/// J1: a request whose client disconnects is reported once, while it waits for the issuer or for the service.
+/// J1: a request whose client disconnects is reported once, while it waits for the issuer or for
+/// the service.
 #[tokio::test]
 async fn a_disconnected_client_is_reported() {
     let issuer = ScriptedFetch::new();

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::support::{METADATA_PATH, ROOT_PATH, Setup, With, request};
 
-/// A1, A2: `resource` comes from the settings and not from the host. Optional members are present only if they are set.
+/// A1, A2: `resource` comes from the settings and not from the host. Optional members are present
+/// only if they are set.
 #[tokio::test]
 async fn the_document_has_the_configured_members() {
     let mut setup = Setup::new();
@@ -45,7 +46,8 @@ async fn the_document_has_the_configured_members() {
     );
 }
 
-/// A3: the document is served without a token at its path and, if configured, at the root path, and nowhere else.
+/// A3: the document is served without a token at its path and, if configured, at the root path, and
+/// nowhere else.
 #[tokio::test]
 async fn the_document_is_at_its_path() {
     let mut setup = Setup::new();
@@ -129,7 +131,8 @@ async fn the_challenge_refers_to_the_document() {
     assert_eq!(document["resource"], "https://api.example.com/mcp");
 }
 
-/// A4: GET and HEAD respond with type, caching and CORS headers. A matching `If-None-Match` gets 304.
+/// A4: GET and HEAD respond with type, caching and CORS headers. A matching `If-None-Match` gets
+/// 304.
 #[tokio::test]
 async fn get_and_head() {
     let setup = Setup::new();

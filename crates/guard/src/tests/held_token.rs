@@ -8,7 +8,8 @@ use super::support::{Setup, With, caller, request};
 
 const TOKEN: &str = "opaque-canary";
 
-/// L3, J3: the caller holds the introspected token, even if it is cached, and `Debug` does not show it.
+/// L3, J3: the caller holds the introspected token, even if it is cached, and `Debug` does not show
+/// it.
 #[tokio::test]
 async fn an_introspected_token_is_held() {
     let issuer = ScriptedFetch::new();

@@ -34,7 +34,8 @@ fn post() -> Request<()> {
     request(Method::POST, "/mcp")
 }
 
-/// J5: the limit per address applies before the token is read. Metadata requests and preflights do not count.
+/// J5: the limit per address applies before the token is read. Metadata requests and preflights do
+/// not count.
 #[tokio::test]
 async fn addresses_are_limited_first() {
     let mut setup = Setup::new();
@@ -81,7 +82,8 @@ async fn addresses_are_limited_first() {
     );
 }
 
-/// J5: clients behind a trusted proxy have separate limits. The header of an untrusted peer is ignored.
+/// J5: clients behind a trusted proxy have separate limits. The header of an untrusted peer is
+/// ignored.
 #[tokio::test]
 async fn clients_behind_a_trusted_proxy_have_separate_limits() {
     let mut setup = Setup::new();
@@ -107,7 +109,8 @@ async fn clients_behind_a_trusted_proxy_have_separate_limits() {
     }
 }
 
-/// J5: the limit per principal applies after the token is verified and before scopes, for all clients and addresses.
+/// J5: the limit per principal applies after the token is verified and before scopes, for all
+/// clients and addresses.
 #[tokio::test]
 async fn principals_are_limited() {
     let mut setup = Setup::new().require("read");
@@ -145,8 +148,8 @@ async fn principals_are_limited() {
     assert_eq!(setup.sink.all()[3].subject.as_deref(), Some("alice"));
 }
 
-/// L9: a request is in progress until the body of its response ends or is dropped. Beyond the limit the principal gets
-/// 429, and nothing reaches the inner service.
+/// L9: a request is in progress until the body of its response ends or is dropped. Beyond the limit
+/// the principal gets 429, and nothing reaches the inner service.
 #[tokio::test]
 async fn requests_in_progress_are_limited() {
     let mut setup = Setup::new().require("read");
@@ -196,8 +199,8 @@ async fn requests_in_progress_are_limited() {
     assert_eq!(send(&alice).await.unwrap().status(), 200);
 }
 
-/// L9: an event stream counts as a stream and not as a request. Beyond the limit a GET gets 429. An unsafe method has been
-/// executed, so its stream is passed on and counts as a request.
+/// L9: an event stream counts as a stream and not as a request. Beyond the limit a GET gets 429. An
+/// unsafe method has been executed, so its stream is passed on and counts as a request.
 #[tokio::test]
 async fn streams_do_not_count_as_requests() {
     let mut setup = Setup::new();
@@ -254,8 +257,8 @@ async fn streams_do_not_count_as_requests() {
     assert_eq!(send(Method::GET, &streaming).await.unwrap().status(), 200);
 }
 
-/// L9: a request that is dropped before or after the head of its response is no longer counted. Without authentication
-/// nothing is counted.
+/// L9: a request that is dropped before or after the head of its response is no longer counted.
+/// Without authentication nothing is counted.
 #[tokio::test]
 async fn dropped_requests_are_not_counted() {
     let mut setup = Setup::new();

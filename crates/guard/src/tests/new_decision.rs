@@ -28,7 +28,8 @@ use crate::{
 /// The time between the decision and the completeness of the body.
 type Wait = Arc<dyn Fn() + Send + Sync>;
 
-/// A service that waits as for a body, asks for a new decision if it needs one, and records the scopes of the caller.
+/// A service that waits as for a body, asks for a new decision if it needs one, and records the
+/// scopes of the caller.
 #[derive(Clone)]
 struct Slow {
     wait: Wait,
@@ -69,7 +70,8 @@ impl Service<Request<()>> for Slow {
     }
 }
 
-/// Sends a request whose service waits, and returns the response and the scopes with which it was used.
+/// Sends a request whose service waits, and returns the response and the scopes with which it was
+/// used.
 async fn send(
     resource: Arc<ProtectedResource>,
     token: &str,
@@ -89,7 +91,8 @@ async fn send(
     (response.map(drop), used)
 }
 
-/// N3: a decision holds for a second. A token that has expired since is rejected, and reported once.
+/// N3: a decision holds for a second. A token that has expired since is rejected, and reported
+/// once.
 #[tokio::test]
 async fn an_expired_token_is_rejected() {
     for (wait, status) in [(1, 200), (290, 200), (311, 401)] {
@@ -114,8 +117,8 @@ async fn an_expired_token_is_rejected() {
     }
 }
 
-/// N3: tokens of the issuer that an administrator has dropped are verified again, and introspected ones whose response is
-/// stale are introspected again. The service sees the new scopes.
+/// N3: tokens of the issuer that an administrator has dropped are verified again, and introspected
+/// ones whose response is stale are introspected again. The service sees the new scopes.
 #[tokio::test]
 async fn an_introspected_token_is_introspected_again() {
     let issuer = ScriptedFetch::new();
@@ -199,7 +202,8 @@ async fn a_new_decision_is_not_another_request() {
     assert_eq!(response.status(), 200);
 }
 
-/// N3: if the settings were replaced, the request is returned with its token, for the new ones, and no decision is reported.
+/// N3: if the settings were replaced, the request is returned with its token, for the new ones, and
+/// no decision is reported.
 #[tokio::test]
 async fn a_superseded_request_is_returned() {
     let mut setup = Setup::new();

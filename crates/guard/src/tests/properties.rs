@@ -53,8 +53,8 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// B1, B4, J1: no request panics, none is admitted without a token, each has one decision, and a 401 has exactly the
-/// expected parameters.
+/// B1, B4, J1: no request panics, none is admitted without a token, each has one decision, and a
+/// 401 has exactly the expected parameters.
 #[test]
 fn arbitrary_requests() {
     let runtime = runtime();

@@ -27,7 +27,8 @@ impl io::Write for Log {
     }
 }
 
-/// J1, J2: the log has the reason code and the request id, but no part of the token, proof, cookie or query.
+/// J1, J2: the log has the reason code and the request id, but no part of the token, proof, cookie
+/// or query.
 #[tokio::test]
 async fn the_log_has_the_reason_and_no_secret() {
     let log = Log::default();

@@ -104,7 +104,8 @@ impl Recorder {
     }
 }
 
-/// The inner service: records the head of each request, and responds 200 with `inner` and the given headers.
+/// The inner service: records the head of each request, and responds 200 with `inner` and the given
+/// headers.
 #[derive(Clone, Default)]
 pub(super) struct Inner {
     pub(super) seen: Arc<Mutex<Vec<Request<()>>>>,

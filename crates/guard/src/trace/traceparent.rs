@@ -2,7 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The trace context in a `traceparent` header: that of a client, or of this server for its upstream.
+/// The trace context in a `traceparent` header: that of a client, or of this server for its
+/// upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceParent {
@@ -18,7 +19,8 @@ impl TraceParent {
     /// The header.
     pub const HEADER: HeaderName = HeaderName::from_static("traceparent");
 
-    /// Returns the trace context if the headers contain exactly one `traceparent`, and it is well-formed.
+    /// Returns the trace context if the headers contain exactly one `traceparent`, and it is
+    /// well-formed.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut parents = headers.get_all(Self::HEADER).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;
@@ -34,8 +36,8 @@ impl TraceParent {
         HeaderValue::from_bytes(&text).ok()
     }
 
-    /// Parses `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros.
-    /// Versions after 00 may append further fields; version ff is invalid.
+    /// Parses `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no
+    /// identifier all zeros. Versions after 00 may append further fields; version ff is invalid.
     fn parse(value: &[u8]) -> Option<Self> {
         let (fields, rest) = value.split_first_chunk::<55>()?;
         let hyphens = [fields[2], fields[35], fields[52]] == *b"---";

@@ -19,7 +19,8 @@ pub(crate) enum BodyReader {
 }
 
 impl BodyReader {
-    /// Takes the next data from `buffer`. Returns `None` if `buffer` holds no further data or the body is complete.
+    /// Takes the next data from `buffer`. Returns `None` if `buffer` holds no further data or the
+    /// body is complete.
     pub(crate) fn read(&mut self, buffer: &mut BytesMut) -> Result<Option<Bytes>, ProtocolError> {
         match self {
             Self::Chunked(decoder) => {

@@ -9,7 +9,8 @@ const MAX_SIZE_LINE: usize = 4 * 1024;
 /// The maximum length of the trailer section, in bytes.
 const MAX_TRAILERS: usize = 16 * 1024;
 
-/// An incremental decoder of the chunked transfer coding (RFC 9112 section 7.1). It discards chunk extensions and trailers.
+/// An incremental decoder of the chunked transfer coding (RFC 9112 section 7.1). It discards chunk
+/// extensions and trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkedDecoder {
     /// Expects a chunk-size line.
@@ -25,7 +26,8 @@ pub(crate) enum ChunkedDecoder {
 }
 
 impl ChunkedDecoder {
-    /// Takes the next data from `buffer`. Returns `None` if `buffer` holds no further data or the body is complete.
+    /// Takes the next data from `buffer`. Returns `None` if `buffer` holds no further data or the
+    /// body is complete.
     pub(super) fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Bytes>, ProtocolError> {
         self.skip_framing(buffer)?;
         let Self::Data(size) = *self else {
@@ -45,12 +47,14 @@ impl ChunkedDecoder {
             0 => Self::DataEnd,
             remaining => Self::Data(remaining),
         };
-        // Detects the end of the body together with its last data. An error is not lost: the next call finds it again.
+        // Detects the end of the body together with its last data. An error is not lost: the next
+        // call finds it again.
         let _ = self.skip_framing(buffer);
         Ok(Some(data))
     }
 
-    /// Removes everything up to the next chunk data from `buffer`. On an error, the invalid line stays in `buffer`.
+    /// Removes everything up to the next chunk data from `buffer`. On an error, the invalid line
+    /// stays in `buffer`.
     fn skip_framing(&mut self, buffer: &mut BytesMut) -> Result<(), ProtocolError> {
         loop {
             let (next, length) = match *self {
@@ -82,8 +86,8 @@ impl ChunkedDecoder {
     }
 }
 
-/// The first line without its CRLF, or `None` if it is incomplete. A bare LF is an error, because parsers disagree on
-/// whether it ends a line.
+/// The first line without its CRLF, or `None` if it is incomplete. A bare LF is an error, because
+/// parsers disagree on whether it ends a line.
 fn first_line(buffer: &[u8], max: usize) -> Result<Option<&[u8]>, ProtocolError> {
     match memchr::memchr(b'\n', buffer) {
         Some(end) if end <= max => buffer[..end]
@@ -118,8 +122,8 @@ mod tests {
 
     use super::*;
 
-    /// Decodes `text`, received in pieces of `piece` bytes. Returns the data, the bytes after the body, and whether the
-    /// body is complete.
+    /// Decodes `text`, received in pieces of `piece` bytes. Returns the data, the bytes after the
+    /// body, and whether the body is complete.
     fn decode(text: &[u8], piece: usize) -> Result<(Vec<u8>, Vec<u8>, bool), ProtocolError> {
         let mut decoder = ChunkedDecoder::Size;
         let mut buffer = BytesMut::new();

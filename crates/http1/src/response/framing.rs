@@ -25,8 +25,8 @@ pub(super) struct FramingHeaders {
 }
 
 impl FramingHeaders {
-    /// Adds a `Content-Length` header. A list that repeats one number is that number; any other list is an error
-    /// (RFC 9110 section 8.6).
+    /// Adds a `Content-Length` header. A list that repeats one number is that number; any other
+    /// list is an error (RFC 9110 section 8.6).
     pub(super) fn add_content_length(&mut self, value: &HeaderValue) -> Result<(), ProtocolError> {
         for element in value.as_bytes().split(|&b| b == b',') {
             let digits = element.trim_ascii();
@@ -41,8 +41,8 @@ impl FramingHeaders {
         Ok(())
     }
 
-    /// Adds a `Transfer-Encoding` header. Only a single `chunked` is accepted: requests of this client allow no other
-    /// coding.
+    /// Adds a `Transfer-Encoding` header. Only a single `chunked` is accepted: requests of this
+    /// client allow no other coding.
     pub(super) fn add_transfer_encoding(
         &mut self,
         value: &HeaderValue,
@@ -59,16 +59,19 @@ impl FramingHeaders {
         self.chunked
     }
 
-    /// The content length if it is not written as one number without leading zeros, such as `5, 5` or `005`. Another
-    /// recipient may not understand it.
+    /// The content length if it is not written as one number without leading zeros, such as `5, 5`
+    /// or `005`. Another recipient may not understand it.
     pub(super) fn noncanonical_length(&self) -> Option<u64> {
         self.content_length.filter(|_| self.is_noncanonical)
     }
 
-    /// Whether all parsers agree on where the response ends, so that the connection can be reused. They can disagree on:
-    /// - `Content-Length` together with `Transfer-Encoding` (RFC 9112 section 6.1), and a noncanonical length;
-    /// - a body that the response cannot have: a nonzero length with 1xx, 204 or 205, and `Transfer-Encoding` with 1xx,
-    ///   204, 205, 304 or a response to HEAD. If the server sends this body, it looks like the next response.
+    /// Whether all parsers agree on where the response ends, so that the connection can be reused.
+    /// They can disagree on:
+    /// - `Content-Length` together with `Transfer-Encoding` (RFC 9112 section 6.1), and a
+    ///   noncanonical length;
+    /// - a body that the response cannot have: a nonzero length with 1xx, 204 or 205, and
+    ///   `Transfer-Encoding` with 1xx, 204, 205, 304 or a response to HEAD. If the server sends
+    ///   this body, it looks like the next response.
     pub(super) fn is_unambiguous(&self, status: StatusCode, is_response_to_head: bool) -> bool {
         let has_length = self.content_length.is_some_and(|length| length > 0);
         let is_bodiless = is_bodiless(status) || status == StatusCode::RESET_CONTENT;
@@ -179,7 +182,8 @@ mod tests {
         }
     }
 
-    /// L10: a noncanonical length is reported as a number and makes the end of the response ambiguous.
+    /// L10: a noncanonical length is reported as a number and makes the end of the response
+    /// ambiguous.
     #[test]
     fn noncanonical_lengths() {
         for (values, expected) in [
@@ -206,7 +210,8 @@ mod tests {
         }
     }
 
-    /// L10: a bodiless response that announces a body is ambiguous, unless the header describes another response.
+    /// L10: a bodiless response that announces a body is ambiguous, unless the header describes
+    /// another response.
     #[test]
     fn impossible_bodies_are_ambiguous() {
         let is_unambiguous = |length, chunked, status: u16, is_response_to_head| {

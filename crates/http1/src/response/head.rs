@@ -25,10 +25,12 @@ const VERSION_PREFIX: &[u8] = b"HTTP/1.";
 #[derive(Debug)]
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
-    /// The headers as received, except `Content-Length`: it is canonical, or removed if it is not that of the body.
+    /// The headers as received, except `Content-Length`: it is canonical, or removed if it is not
+    /// that of the body.
     pub(crate) headers: HeaderMap,
     pub(crate) body_length: BodyLength,
-    /// Whether the connection persists after this response (RFC 9112 section 9.3) and its end is unambiguous.
+    /// Whether the connection persists after this response (RFC 9112 section 9.3) and its end is
+    /// unambiguous.
     pub(crate) keep_alive: bool,
 }
 
@@ -69,7 +71,8 @@ impl HeadReader {
         Ok(Some(head))
     }
 
-    /// The position after the first empty line. A line may end with a bare LF (RFC 9112 section 2.2).
+    /// The position after the first empty line. A line may end with a bare LF (RFC 9112 section
+    /// 2.2).
     fn find_end(&mut self, buffer: &[u8]) -> Option<usize> {
         for position in memchr::memchr_iter(b'\n', &buffer[self.searched..]) {
             let next = self.searched + position + 1;
@@ -123,8 +126,8 @@ fn parse(head: &Bytes, is_response_to_head: bool) -> Result<ResponseHead, Protoc
         }
         headers.append(name, value);
     }
-    // Content-Length is not allowed with Transfer-Encoding (RFC 9112 section 6.2), nor with 1xx and 204 (RFC 9110
-    // section 8.6).
+    // Content-Length is not allowed with Transfer-Encoding (RFC 9112 section 6.2), nor with 1xx and
+    // 204 (RFC 9110 section 8.6).
     if framing.is_chunked() || (is_bodiless(status) && status != StatusCode::NOT_MODIFIED) {
         headers.remove(CONTENT_LENGTH);
     } else if let Some(length) = framing.noncanonical_length() {
@@ -210,7 +213,8 @@ mod tests {
         assert_eq!(head.body_length, BodyLength::Known(0));
     }
 
-    /// L1: bytes that are not HTTP/1 are rejected at once, a head without an end at its maximum length.
+    /// L1: bytes that are not HTTP/1 are rejected at once, a head without an end at its maximum
+    /// length.
     #[test]
     fn invalid_heads_are_rejected() {
         for text in [
@@ -272,8 +276,8 @@ mod tests {
         }
     }
 
-    /// L1, L10: a connection persists as RFC 9112 section 9.3 specifies, and never after a response whose end is
-    /// ambiguous.
+    /// L1, L10: a connection persists as RFC 9112 section 9.3 specifies, and never after a response
+    /// whose end is ambiguous.
     #[test]
     fn persistence() {
         for (line, expected) in [

@@ -29,7 +29,8 @@ impl KeyMaterial {
     /// Imports a key of this type.
     ///
     /// # Errors
-    /// Fails if a member is missing or malformed, an RSA key is weak, or coordinates have the wrong length.
+    /// Fails if a member is missing or malformed, an RSA key is weak, or coordinates have the wrong
+    /// length.
     pub(super) fn import(jwk: &Jwk, key_type: KeyType) -> Result<Self, KeyError> {
         load_algorithms();
         match key_type {
@@ -41,7 +42,8 @@ impl KeyMaterial {
         }
     }
 
-    /// Returns the length of a signature in bytes (RFC 7518 sections 3.3 to 3.5, RFC 8032 section 5.1.6).
+    /// Returns the length of a signature in bytes (RFC 7518 sections 3.3 to 3.5, RFC 8032 section
+    /// 5.1.6).
     pub(super) fn signature_len(&self) -> usize {
         self.signature_len
     }
@@ -99,7 +101,8 @@ impl KeyMaterial {
     /// Returns the verifier of an algorithm that needs this type of key.
     ///
     /// # Errors
-    /// Fails if OpenSSL rejects the key, for example because the coordinates are not a point on the curve.
+    /// Fails if OpenSSL rejects the key, for example because the coordinates are not a point on the
+    /// curve.
     pub(super) fn verifier(&self, algorithm: Algorithm) -> Result<Arc<dyn JwsVerifier>, KeyError> {
         verifier(&self.jwk, algorithm).ok_or(match KeyType::for_algorithm(algorithm) {
             KeyType::Rsa => KeyError::Malformed,
@@ -108,8 +111,8 @@ impl KeyMaterial {
     }
 }
 
-/// Decodes an unsigned integer of at most `max_len` bytes (RFC 7518 section 2, Base64urlUInt). One leading zero byte, which
-/// some issuers send, is removed (RFC 7518 section 6.3.1.1).
+/// Decodes an unsigned integer of at most `max_len` bytes (RFC 7518 section 2, Base64urlUInt). One
+/// leading zero byte, which some issuers send, is removed (RFC 7518 section 6.3.1.1).
 fn decode_integer(
     encoded: Option<&str>,
     max_len: usize,

@@ -178,7 +178,8 @@ fn rsa_pss() {
     }
 }
 
-/// C2: ECDSA with full-length integers: integers out of range, other hashes and edge cases of points.
+/// C2: ECDSA with full-length integers: integers out of range, other hashes and edge cases of
+/// points.
 #[test]
 fn ecdsa() {
     for (set, algorithm, counts) in [
@@ -225,8 +226,8 @@ fn ed25519() {
     );
 }
 
-/// Checks that exactly the signatures marked as valid verify. Signatures marked as merely acceptable, and all signatures
-/// with a rejected key, must not verify.
+/// Checks that exactly the signatures marked as valid verify. Signatures marked as merely
+/// acceptable, and all signatures with a rejected key, must not verify.
 fn run(name: &str, set: &str, algorithm: Algorithm, expected: Counts) {
     let set: Value = serde_json::from_str(set).unwrap();
     let mut counts = Counts { total: 0, valid: 0 };

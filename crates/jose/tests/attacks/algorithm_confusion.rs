@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::{PAYLOAD, RSA, all, changed, decode, encode, import, key, published, verify};
 
-/// C2: an HMAC token with the public key's PEM, JWK or modulus as its secret is rejected, although josekit would accept
-/// it.
+/// C2: an HMAC token with the public key's PEM, JWK or modulus as its secret is rejected, although
+/// josekit would accept it.
 #[test]
 fn hmac_keyed_by_the_public_key() {
     let keys = published(&[&RSA]);
@@ -128,7 +128,8 @@ fn similar_names() {
     }
 }
 
-/// C2: a key that is published for RS256 is not used for other RSA algorithms, even if all are allowed.
+/// C2: a key that is published for RS256 is not used for other RSA algorithms, even if all are
+/// allowed.
 #[test]
 fn a_key_of_one_algorithm_used_with_another() {
     let keys = published(&[&RSA]);

@@ -16,7 +16,8 @@ fn segments() -> [&'static str; 3] {
     segments.try_into().unwrap()
 }
 
-/// C9: the size is checked before the token is parsed. A token of exactly the maximum size is accepted.
+/// C9: the size is checked before the token is parsed. A token of exactly the maximum size is
+/// accepted.
 #[test]
 fn longer_than_allowed() {
     let invalid = "x".repeat(101);
@@ -64,8 +65,8 @@ fn not_three_segments() {
     }
 }
 
-/// C2: a token has only one encoding: padding, whitespace, the other alphabet and non-zero unused bits are rejected in
-/// every segment.
+/// C2: a token has only one encoding: padding, whitespace, the other alphabet and non-zero unused
+/// bits are rejected in every segment.
 #[test]
 fn non_canonical_encodings() {
     let original = segments();
@@ -114,7 +115,8 @@ fn non_canonical_encodings() {
     );
 }
 
-/// C2: a signature must have the exact length for its key. Truncated, extended and DER signatures are rejected.
+/// C2: a signature must have the exact length for its key. Truncated, extended and DER signatures
+/// are rejected.
 #[test]
 fn signatures_of_another_length() {
     for algorithm in [

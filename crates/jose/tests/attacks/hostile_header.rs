@@ -66,7 +66,8 @@ fn b64_with_any_value() {
     }
 }
 
-/// C2: duplicate members are rejected, whether they are known or not, and whether the name is escaped or not.
+/// C2: duplicate members are rejected, whether they are known or not, and whether the name is
+/// escaped or not.
 #[test]
 fn duplicate_members() {
     for header in [

@@ -13,7 +13,8 @@ fn rejection(jwk: &Value) -> Option<KeyError> {
     rejected.first().map(|rejected| rejected.reason)
 }
 
-/// Returns an RSA key whose modulus has exactly this many bits. The modulus is not a product of two primes.
+/// Returns an RSA key whose modulus has exactly this many bits. The modulus is not a product of two
+/// primes.
 fn rsa(bits: usize, exponent: &[u8]) -> Value {
     let mut modulus = vec![0; bits.div_ceil(8)];
     modulus[0] |= 1 << ((bits - 1) % 8);
@@ -245,7 +246,8 @@ fn ed25519_length() {
     }
 }
 
-/// C2: Ed25519 keys of small order, for which anyone can sign, and non-canonical encodings are rejected.
+/// C2: Ed25519 keys of small order, for which anyone can sign, and non-canonical encodings are
+/// rejected.
 #[test]
 fn ed25519_without_a_private_key() {
     let ed = key(Algorithm::EdDsa, "k").public_jwk();

@@ -20,7 +20,8 @@ fn the_kid_of_another_key() {
     );
 }
 
-/// C2, C10: an identifier is only compared. An unknown one and an invalid signature give different errors, so the caller can fetch the keys again.
+/// C2, C10: an identifier is only compared. An unknown one and an invalid signature give different
+/// errors, so the caller can fetch the keys again.
 #[test]
 fn an_unknown_kid() {
     let signer = key(Algorithm::Es256, "ec");
@@ -56,7 +57,8 @@ fn an_unknown_kid() {
     );
 }
 
-/// C2: two keys of different types can share an identifier, because the algorithm is part of the choice.
+/// C2: two keys of different types can share an identifier, because the algorithm is part of the
+/// choice.
 #[test]
 fn one_kid_for_two_types() {
     let ec = key(Algorithm::Es256, "k");
@@ -89,7 +91,8 @@ fn one_kid_for_two_keys_of_one_algorithm() {
     );
 }
 
-/// C3: a token without `kid` is verified with the only key for its algorithm, whether that key has a `kid` or not.
+/// C3: a token without `kid` is verified with the only key for its algorithm, whether that key has
+/// a `kid` or not.
 #[test]
 fn no_kid_and_one_matching_key() {
     let ec = key(Algorithm::Es256, "ec");

@@ -46,7 +46,8 @@ fn rfc_7515_es512() {
     assert_eq!(verified(&[key], token).as_deref(), Some(&b"Payload"[..]));
 }
 
-/// C2: the HMAC and `none` examples of RFC 7515 appendix A.1 and A.5 are rejected, the latter also with a signature.
+/// C2: the HMAC and `none` examples of RFC 7515 appendix A.1 and A.5 are rejected, the latter also
+/// with a signature.
 #[test]
 fn rfc_7515_symmetric_and_unsigned() {
     let hmac = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";

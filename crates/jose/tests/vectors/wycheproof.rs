@@ -1,4 +1,5 @@
-//! The Wycheproof vectors in the folder named by `PORTCULLIS_VECTORS`. Without that variable they are skipped with a message.
+//! The Wycheproof vectors in the folder named by `PORTCULLIS_VECTORS`. Without that variable they
+//! are skipped with a message.
 
 use std::{env, fs, path::Path};
 
@@ -49,7 +50,8 @@ fn json_web_key() {
     run(&vectors, 26, REJECTED_KEYS, ACCEPTED_KEYS);
 }
 
-/// C2: the RFC 7520 figures whose keys have another `alg` than their tokens verify after `alg` is removed from the keys.
+/// C2: the RFC 7520 figures whose keys have another `alg` than their tokens verify after `alg` is
+/// removed from the keys.
 #[test]
 fn rfc_7520_figures() {
     let Some(vectors) = vectors("json_web_signature") else {
@@ -67,7 +69,8 @@ fn rfc_7520_figures() {
     assert_eq!(verifying, 6);
 }
 
-/// Reads a vector set. Returns `None` if the variable is not set. Panics if the folder does not have the set.
+/// Reads a vector set. Returns `None` if the variable is not set. Panics if the folder does not
+/// have the set.
 #[expect(clippy::print_stderr, reason = "a skipped test must be visible")]
 fn vectors(name: &str) -> Option<Value> {
     let Some(folder) = env::var_os(FOLDER) else {

@@ -16,7 +16,8 @@ pub enum EnvelopeError {
     #[error("the message is not JSON")]
     #[code = "message.not_json"]
     NotJson,
-    /// Arrays and objects nest deeper than [`EnvelopeLimits::max_depth`](crate::EnvelopeLimits::max_depth).
+    /// Arrays and objects nest deeper than
+    /// [`EnvelopeLimits::max_depth`](crate::EnvelopeLimits::max_depth).
     #[error("the message nests too deep")]
     #[code = "message.too_deep"]
     TooDeep,
@@ -36,8 +37,8 @@ pub enum EnvelopeError {
     #[error("a member of the message could be taken for a known one")]
     #[code = "message.look_alike_member"]
     LookAlikeMember,
-    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is missing although the
-    /// method requires it, or has the wrong type.
+    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is
+    /// missing although the method requires it, or has the wrong type.
     #[error("a parameter of the message is missing or of the wrong type")]
     #[code = "message.invalid_params"]
     InvalidParams,
@@ -49,7 +50,8 @@ pub enum EnvelopeError {
     #[error("a name in the message is too long")]
     #[code = "message.name_too_long"]
     NameTooLong,
-    /// The message has more than 1,000 names of tools, prompts, resources and tasks, or more than 1 MiB of them.
+    /// The message has more than 1,000 names of tools, prompts, resources and tasks, or more than 1
+    /// MiB of them.
     #[error("the message names too many tools, prompts, resources or tasks")]
     #[code = "message.too_many_names"]
     TooManyNames,

@@ -48,7 +48,8 @@ impl Name<'_> {
     }
 }
 
-/// The names of a message, in the order of [`NAMED_MEMBERS`]. A message with at most one name allocates no list.
+/// The names of a message, in the order of [`NAMED_MEMBERS`]. A message with at most one name
+/// allocates no list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names<'a> {
     first: Option<Name<'a>>,
@@ -73,7 +74,8 @@ enum Place {
     Subscriptions,
 }
 
-/// The condition under which a message must have the member. Otherwise the server decides what its absence means.
+/// The condition under which a message must have the member. Otherwise the server decides what its
+/// absence means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Required {
     Always,
@@ -105,7 +107,8 @@ const fn named(
 }
 
 impl NamedMember {
-    /// Returns the members of a method. The letter case is ignored, because a server could ignore it.
+    /// Returns the members of a method. The letter case is ignored, because a server could ignore
+    /// it.
     fn of(method: &str) -> impl Iterator<Item = &'static Self> {
         NAMED_MEMBERS
             .iter()
@@ -116,9 +119,9 @@ impl NamedMember {
 /// The members of client messages that name a tool, prompt, resource or task. In addition,
 /// `io.modelcontextprotocol/related-task` in `_meta` is read for all methods and for results.
 ///
-/// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks extension (SEP-2663). Data
-/// is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or in
-/// `inputResponses`. Data selects nothing at the server.
+/// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks
+/// extension (SEP-2663). Data is not listed: `arguments`, and the results of sampling, elicitation
+/// and `roots/list`, in a response or in `inputResponses`. Data selects nothing at the server.
 const NAMED_MEMBERS: &[NamedMember] = &[
     named(
         "tools/call",
@@ -204,8 +207,8 @@ impl<'a> Names<'a> {
     /// Reads the names of a request or notification.
     ///
     /// # Errors
-    /// Fails if a required member is missing, a name is not a string, has a NUL or is too long, there is a look-alike of a
-    /// member that the method uses, or there are too many names.
+    /// Fails if a required member is missing, a name is not a string, has a NUL or is too long,
+    /// there is a look-alike of a member that the method uses, or there are too many names.
     pub(super) fn of_call(
         method: &str,
         params: &Params<'a>,

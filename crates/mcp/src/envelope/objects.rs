@@ -1,7 +1,7 @@
 //! The objects of a message, and the members of them that are read.
 //!
-//! A value stays as written until it is used. `ref`, `notifications` and the related task are objects too, but only
-//! some methods have them, so they are read in a second step.
+//! A value stays as written until it is used. `ref`, `notifications` and the related task are
+//! objects too, but only some methods have them, so they are read in a second step.
 
 use super::error::EnvelopeError;
 use crate::meta;
@@ -98,7 +98,8 @@ pub(super) struct Params<'a> {
     pub(super) notifications: Option<&'a str>,
     pub(super) protocol_version: Option<&'a str>,
     pub(super) meta: Option<Meta<'a>>,
-    /// The members of which there is a look-alike, each once. This is an error only if the method uses the member.
+    /// The members of which there is a look-alike, each once. This is an error only if the method
+    /// uses the member.
     look_alikes: Vec<&'static str>,
 }
 

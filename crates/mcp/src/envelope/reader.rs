@@ -27,8 +27,8 @@ pub(super) fn read_message(text: &str, max_depth: usize) -> Result<Message<'_>, 
     Ok(message)
 }
 
-/// Reads the `id` of a request that is rejected for another reason. Returns `None` unless the text is one JSON object
-/// with a method and exactly one `id`, and without a look-alike of it.
+/// Reads the `id` of a request that is rejected for another reason. Returns `None` unless the text
+/// is one JSON object with a method and exactly one `id`, and without a look-alike of it.
 pub(super) fn read_id(text: &str) -> Option<&str> {
     let mut reader = Reader {
         scanner: Scanner::new(text),
@@ -52,7 +52,8 @@ pub(super) fn read_nested<'a, T: Object<'a>>(
     .object()
 }
 
-/// Calls `f` for each element of an array in a message that was read before. `null` is read as an empty array.
+/// Calls `f` for each element of an array in a message that was read before. `null` is read as an
+/// empty array.
 pub(super) fn for_each_element<'a>(
     value: &'a str,
     mut f: impl FnMut(&'a str) -> Result<(), EnvelopeError>,
@@ -105,7 +106,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `null` as an empty object. Any other value is an error of `T`, unless it is invalid JSON.
+    /// Reads `null` as an empty object. Any other value is an error of `T`, unless it is invalid
+    /// JSON.
     fn null<T: Object<'a>>(&mut self) -> Result<T, EnvelopeError> {
         match self.scanner.value(usize::MAX)? {
             "null" => Ok(T::default()),
@@ -157,9 +159,9 @@ fn set<T>(field: &mut Option<T>, value: T) -> Result<(), EnvelopeError> {
     }
 }
 
-/// Returns whether some parsers take a name for that of a member: those that ignore letter case, and those that end a
-/// string at a NUL. With Unicode simple case folding, the long s and the Kelvin sign fold to ASCII letters. Java also
-/// folds the two Turkish letters.
+/// Returns whether some parsers take a name for that of a member: those that ignore letter case,
+/// and those that end a string at a NUL. With Unicode simple case folding, the long s and the
+/// Kelvin sign fold to ASCII letters. Java also folds the two Turkish letters.
 fn looks_alike(name: &str, member: &str) -> bool {
     // Neither folding nor a NUL makes a string longer.
     if name.len() < member.len() {

@@ -120,7 +120,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Consumes a string, number or literal. Returns the container if an array or object is next, without consuming it.
+    /// Consumes a string, number or literal. Returns the container if an array or object is next,
+    /// without consuming it.
     fn scalar_or_container(&mut self) -> Result<Option<Container>, EnvelopeError> {
         match self.peek_token() {
             Some(b'{') => return Ok(Some(Container::Object)),
@@ -137,7 +138,8 @@ impl<'a> Scanner<'a> {
         Ok(None)
     }
 
-    /// Consumes the name and the colon before a value in an object. Before an element of an array, consumes nothing.
+    /// Consumes the name and the colon before a value in an object. Before an element of an array,
+    /// consumes nothing.
     fn member_of(&mut self, container: Container) -> Result<(), EnvelopeError> {
         if container == Container::Array {
             return Ok(());

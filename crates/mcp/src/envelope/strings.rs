@@ -12,8 +12,8 @@ pub(super) fn decode_string(value: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Decodes a method or name, by which rules are selected. Returns `None` for a string with a NUL, at which some parsers
-/// would end it.
+/// Decodes a method or name, by which rules are selected. Returns `None` for a string with a NUL,
+/// at which some parsers would end it.
 pub(super) fn decode_without_nul(value: &str) -> Option<Cow<'_, str>> {
     decode_string(value).filter(|text| !text.contains('\0'))
 }

@@ -269,7 +269,8 @@ fn a_member_that_differs_only_in_letter_case_is_rejected() {
     assert!(parse(unrelated).is_ok());
 }
 
-/// A NUL is rejected in names and in member names, because parsers with C strings end them at a NUL.
+/// A NUL is rejected in names and in member names, because parsers with C strings end them at a
+/// NUL.
 #[test]
 fn a_nul_is_rejected() {
     for text in [

@@ -52,14 +52,16 @@ pub enum EraError {
     #[error("Method not found")]
     #[code = "era.modern_initialize"]
     ModernInitialize,
-    /// The version header of a legacy message is repeated, malformed, or names a revision that is not served.
+    /// The version header of a legacy message is repeated, malformed, or names a revision that is
+    /// not served.
     #[error("Invalid or unsupported MCP-Protocol-Version")]
     #[code = "era.legacy_version"]
     LegacyVersion,
 }
 
 impl EraError {
-    /// Returns the HTTP status of the response: 404 for a method that the revision does not define, else 400.
+    /// Returns the HTTP status of the response: 404 for a method that the revision does not define,
+    /// else 400.
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::ModernInitialize => StatusCode::NOT_FOUND,
@@ -81,7 +83,8 @@ impl EraError {
         }
     }
 
-    /// Returns the `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
+    /// Returns the `data` of the JSON-RPC error: `supported` and `requested` for an unsupported
+    /// version.
     pub fn data(&self) -> Option<Value> {
         match self {
             Self::UnsupportedVersion {

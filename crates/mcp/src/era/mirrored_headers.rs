@@ -1,4 +1,5 @@
-//! The comparison of the mirrored headers `Mcp-Method` and `Mcp-Name` with the message (2026-07-28, "Standard Request Headers").
+//! The comparison of the mirrored headers `Mcp-Method` and `Mcp-Name` with the message (2026-07-28,
+//! "Standard Request Headers").
 
 use http::HeaderMap;
 
@@ -8,8 +9,8 @@ use crate::{Envelope, MessageType, decode_mirrored, header, mirrored_member};
 /// Compares `Mcp-Method` and `Mcp-Name` with a modern message.
 ///
 /// # Errors
-/// Fails if one of them is repeated, malformed or differs from the message, or if a request lacks one that its method requires.
-/// Notifications need not have them.
+/// Fails if one of them is repeated, malformed or differs from the message, or if a request lacks
+/// one that its method requires. Notifications need not have them.
 pub(super) fn compare(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError> {
     let required = envelope.message_type() == MessageType::Request;
     let method = envelope.method().unwrap_or_default();
@@ -37,14 +38,15 @@ pub(super) fn compare(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<()
     }
 }
 
-/// Returns whether [`classify`](crate::classify) compares `Mcp-Name` with the body of this modern message. In other messages the header is
-/// not checked.
+/// Returns whether [`classify`](crate::classify) compares `Mcp-Name` with the body of this modern
+/// message. In other messages the header is not checked.
 pub fn checks_name_header(envelope: &Envelope<'_>) -> bool {
     envelope.name().is_some() && envelope.method().is_some_and(may_be_mirrored)
 }
 
-/// Returns whether `Mcp-Name` can mirror a name of the method: if 2026-07-28 requires the header, for `tasks/*` (SEP-2663),
-/// and for the methods that 2026-07-28 replaced, in any letter case. Other methods have several names or none.
+/// Returns whether `Mcp-Name` can mirror a name of the method: if 2026-07-28 requires the header,
+/// for `tasks/*` (SEP-2663), and for the methods that 2026-07-28 replaced, in any letter case.
+/// Other methods have several names or none.
 fn may_be_mirrored(method: &str) -> bool {
     let is = |known: &&str| method.eq_ignore_ascii_case(known);
     let is_task = || {

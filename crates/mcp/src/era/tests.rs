@@ -161,7 +161,8 @@ fn a_modern_header_over_a_legacy_body_is_a_mismatch() {
     );
 }
 
-/// F5: with a modern header, a body that is not JSON gets a parse error, and a batch gets an invalid request error.
+/// F5: with a modern header, a body that is not JSON gets a parse error, and a batch gets an
+/// invalid request error.
 #[test]
 fn a_modern_header_with_an_invalid_body_gets_the_error_of_the_body() {
     let claim = [("mcp-protocol-version", "2026-07-28")];
@@ -238,8 +239,8 @@ fn an_unsupported_version_names_the_served_ones() {
     );
 }
 
-/// E11: the error for an unsupported negotiated version names the served revisions with `initialize`, in its message
-/// and its data.
+/// E11: the error for an unsupported negotiated version names the served revisions with
+/// `initialize`, in its message and its data.
 #[test]
 fn a_negotiated_version_that_is_not_served_names_the_served_ones() {
     let error = EraError::unsupported_negotiated(
@@ -260,7 +261,8 @@ fn a_negotiated_version_that_is_not_served_names_the_served_ones() {
     assert!(!error.is_legacy());
 }
 
-/// F5, E11: if no legacy revision is served, the errors for legacy messages list the served revisions.
+/// F5, E11: if no legacy revision is served, the errors for legacy messages list the served
+/// revisions.
 #[test]
 fn a_modern_only_endpoint_names_its_versions_to_initialize() {
     let served = Revisions::from_iter([MODERN]);
@@ -311,7 +313,8 @@ fn initialize_is_never_modern() {
     assert_eq!(error.status(), StatusCode::NOT_FOUND);
 }
 
-/// F6: a legacy header must name a served legacy revision. Without it, the negotiated revision applies.
+/// F6: a legacy header must name a served legacy revision. Without it, the negotiated revision
+/// applies.
 #[test]
 fn a_legacy_version_must_be_served() {
     let body = legacy_body("tools/list");
@@ -461,8 +464,8 @@ fn a_name_is_mirrored_if_required() {
     }
 }
 
-/// F5: `Mcp-Name` must match the task of `tasks/*` if it is present. It is not checked for methods with names in other
-/// members.
+/// F5: `Mcp-Name` must match the task of `tasks/*` if it is present. It is not checked for methods
+/// with names in other members.
 #[test]
 fn a_task_can_be_mirrored() {
     let version = ("mcp-protocol-version", "2026-07-28");

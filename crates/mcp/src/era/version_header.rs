@@ -45,7 +45,8 @@ impl<'h> VersionHeader<'h> {
         }
     }
 
-    /// Returns whether the header names a modern revision. Of a repeated header, one value suffices.
+    /// Returns whether the header names a modern revision. Of a repeated header, one value
+    /// suffices.
     pub(super) fn claims_modern(&self) -> bool {
         match self {
             Self::Known(revision) => revision.is_modern(),

@@ -10,8 +10,9 @@ const LARGE: usize = 1024 * 1024;
 
 /// Decodes an event stream that arrives in pieces.
 ///
-/// An event is complete after an empty line; an incomplete event at the end of the stream is discarded. Comments and
-/// unknown fields are ignored. Bytes that are not UTF-8 are replaced by U+FFFD, as the standard requires.
+/// An event is complete after an empty line; an incomplete event at the end of the stream is
+/// discarded. Comments and unknown fields are ignored. Bytes that are not UTF-8 are replaced by
+/// U+FFFD, as the standard requires.
 #[derive(Debug)]
 pub struct Decoder {
     max_event: usize,
@@ -67,7 +68,8 @@ impl Decoder {
     /// Decodes the next piece of the stream. Returns the events that it completes.
     ///
     /// # Errors
-    /// Fails if an event exceeds the limit. The other events of the piece are lost, and every later call fails.
+    /// Fails if an event exceeds the limit. The other events of the piece are lost, and every later
+    /// call fails.
     pub fn push(&mut self, piece: &[u8]) -> Result<Vec<Event>, DecodeError> {
         let mut events = Vec::new();
         let mut rest = piece;
@@ -107,8 +109,9 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns how many bytes to reserve before this many are added to a buffer. A large buffer becomes four times as large: its
-    /// earlier memory, which is not returned to the system at once, is then small.
+    /// Returns how many bytes to reserve before this many are added to a buffer. A large buffer
+    /// becomes four times as large: its earlier memory, which is not returned to the system at
+    /// once, is then small.
     fn capacity_for(&self, length: usize, capacity: usize, added: usize) -> usize {
         if length < LARGE || added <= capacity - length {
             return added;
@@ -136,7 +139,8 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Counts what the line grows by, because U+FFFD has three bytes. Returns the line's size in UTF-8.
+    /// Counts what the line grows by, because U+FFFD has three bytes. Returns the line's size in
+    /// UTF-8.
     fn count_replacements(&mut self, line: &[u8]) -> Result<usize, DecodeError> {
         if std::str::from_utf8(line).is_ok() {
             return Ok(line.len());
@@ -160,8 +164,8 @@ impl Decoder {
         Ok(size)
     }
 
-    /// Adds a field to the event. Returns false for a comment or an unknown field. The first line of data becomes the
-    /// event's data without a copy.
+    /// Adds a field to the event. Returns false for a comment or an unknown field. The first line
+    /// of data becomes the event's data without a copy.
     fn field(&mut self, mut line: String) -> bool {
         let name_end = memchr(b':', line.as_bytes()).unwrap_or(line.len());
         let value = line.get(name_end + 1..).unwrap_or_default();

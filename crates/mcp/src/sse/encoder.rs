@@ -32,7 +32,8 @@ impl Event {
     /// Data with several lines becomes several fields. Every line break decodes as `\n`.
     ///
     /// # Errors
-    /// Fails if the type or the id has a character that would end the field or make readers ignore it.
+    /// Fails if the type or the id has a character that would end the field or make readers ignore
+    /// it.
     pub fn encode(&self) -> Result<String, EncodeError> {
         let mut out = String::with_capacity(self.data.len() + 32);
         if let Some(event) = &self.event {

@@ -27,12 +27,13 @@ pub struct DeviceAuthorizationResponse {
 }
 
 impl DeviceAuthorizationResponse {
-    /// Parses the body of a successful response. Unknown members are ignored. `verification_url` is accepted for
-    /// `verification_uri`, as Google sends it.
+    /// Parses the body of a successful response. Unknown members are ignored. `verification_url` is
+    /// accepted for `verification_uri`, as Google sends it.
     ///
     /// # Errors
-    /// Fails if the body is not a JSON object without duplicate members, a code, the URL or `expires_in` is missing or
-    /// empty, a number is negative, or a known member has the wrong type.
+    /// Fails if the body is not a JSON object without duplicate members, a code, the URL or
+    /// `expires_in` is missing or empty, a number is negative, or a known member has the wrong
+    /// type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let is_of_google =

@@ -12,10 +12,11 @@ use crate::{
 /// The maximum number of characters that `Display` prints of each member.
 const MAX_DISPLAYED: usize = 300;
 
-/// An error response of a token endpoint (RFC 6749 section 5.2) or of an endpoint with the same error format.
+/// An error response of a token endpoint (RFC 6749 section 5.2) or of an endpoint with the same
+/// error format.
 ///
-/// `Display` prints the code and the description as [`EscapedText`], and at most 300 characters of each, so the output
-/// is safe on a terminal.
+/// `Display` prints the code and the description as [`EscapedText`], and at most 300 characters of
+/// each, so the output is safe on a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthError {
     /// The error code, such as `invalid_grant`: printable ASCII without quotes and backslashes.
@@ -39,8 +40,8 @@ impl OAuthError {
     /// Parses a response body. Unknown members are ignored.
     ///
     /// # Errors
-    /// Fails if the body is not a JSON object without duplicate members, `error` is missing, empty or has a character that
-    /// RFC 6749 does not allow, or a known member is not a string.
+    /// Fails if the body is not a JSON object without duplicate members, `error` is missing, empty
+    /// or has a character that RFC 6749 does not allow, or a known member is not a string.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let error = members.required_string("error")?;

@@ -10,10 +10,12 @@ use crate::secret::{Secret, constant_time};
 
 /// A PKCE code verifier (RFC 7636 section 4.1).
 ///
-/// A verifier is used once, so it does not implement `Clone`. It is never printed, and is wiped from memory on drop.
+/// A verifier is used once, so it does not implement `Clone`. It is never printed, and is wiped
+/// from memory on drop.
 pub struct PkceVerifier(Secret);
 
-/// A PKCE code challenge with the method S256 (RFC 7636 section 4.2). The method `plain` is not supported.
+/// A PKCE code challenge with the method S256 (RFC 7636 section 4.2). The method `plain` is not
+/// supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PkceChallenge {
     text: String,
@@ -94,8 +96,8 @@ impl PkceChallenge {
         &self.text
     }
 
-    /// Returns whether `verifier` is well formed (43 to 128 unreserved characters) and matches this challenge. The digests
-    /// are compared in constant time.
+    /// Returns whether `verifier` is well formed (43 to 128 unreserved characters) and matches this
+    /// challenge. The digests are compared in constant time.
     pub fn matches(&self, verifier: &str) -> bool {
         is_well_formed(verifier)
             && constant_time::equal(&self.digest, &Self::from_verifier(verifier).digest)

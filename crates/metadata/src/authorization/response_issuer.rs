@@ -26,11 +26,12 @@ impl ResponseIssuerError {
     }
 }
 
-/// Validates the `iss` parameter of an authorization response (RFC 9207 section 2.4). Call it for success and error
-/// responses, before any other parameter is used.
+/// Validates the `iss` parameter of an authorization response (RFC 9207 section 2.4). Call it for
+/// success and error responses, before any other parameter is used.
 ///
 /// `expected` is the issuer to which the request was sent. `advertised` is
-/// `authorization_response_iss_parameter_supported` from its metadata. `received` is the parameter after form decoding.
+/// `authorization_response_iss_parameter_supported` from its metadata. `received` is the parameter
+/// after form decoding.
 ///
 /// | advertised | received | result |
 /// |---|---|---|
@@ -42,7 +43,8 @@ impl ResponseIssuerError {
 /// Issuers are compared byte for byte, without URL normalization.
 ///
 /// # Errors
-/// Fails as in the table. The caller must then neither use nor display any parameter of the response.
+/// Fails as in the table. The caller must then neither use nor display any parameter of the
+/// response.
 pub fn check_response_issuer(
     expected: &Issuer,
     advertised: bool,

@@ -9,7 +9,8 @@ use crate::{
     secret::{AccessToken, Secret},
 };
 
-/// A token response (RFC 6749 section 5.1). `Debug` prints neither tokens nor the values of unknown members.
+/// A token response (RFC 6749 section 5.1). `Debug` prints neither tokens nor the values of unknown
+/// members.
 #[derive(Clone, PartialEq)]
 pub struct TokenResponse {
     /// The access token.
@@ -20,7 +21,8 @@ pub struct TokenResponse {
     pub expires_in: Option<u64>,
     /// The refresh token.
     pub refresh_token: Option<Secret>,
-    /// The granted scopes, if they differ from the requested ones. The string is neither split nor checked.
+    /// The granted scopes, if they differ from the requested ones. The string is neither split nor
+    /// checked.
     pub scope: Option<String>,
     /// The OpenID Connect ID token. It is for the client, not for resources.
     pub id_token: Option<Secret>,
@@ -50,9 +52,10 @@ impl TokenResponse {
     /// Parses the body of a successful response.
     ///
     /// # Errors
-    /// Fails if the body is not a JSON object without duplicate members, `access_token` or `token_type` is missing or
-    /// empty, the access or refresh token has characters other than printable ASCII (RFC 6749 appendix A.12 and A.17),
-    /// `expires_in` is negative, or a known member has the wrong type.
+    /// Fails if the body is not a JSON object without duplicate members, `access_token` or
+    /// `token_type` is missing or empty, the access or refresh token has characters other than
+    /// printable ASCII (RFC 6749 appendix A.12 and A.17), `expires_in` is negative, or a known
+    /// member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
@@ -109,8 +112,8 @@ impl fmt::Debug for TokenResponse {
     }
 }
 
-/// Returns a token if it is printable ASCII. Tokens are sent in headers and printed for scripts, so they must not end a
-/// line or control a terminal.
+/// Returns a token if it is printable ASCII. Tokens are sent in headers and printed for scripts, so
+/// they must not end a line or control a terminal.
 fn check_printable(member: &'static str, token: String) -> Result<String, DocumentError> {
     let is_printable = token.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if is_printable {

@@ -5,10 +5,11 @@ use url::Url;
 
 use crate::identifier::Scopes;
 
-/// Builds the `WWW-Authenticate` value of a bearer challenge (RFC 6750 section 3, RFC 9728 section 5.1).
+/// Builds the `WWW-Authenticate` value of a bearer challenge (RFC 6750 section 3, RFC 9728 section
+/// 5.1).
 ///
-/// Every parameter is a quoted string. Quotes and backslashes are escaped, and each character outside printable ASCII
-/// becomes `?`. Therefore no input can add a parameter or a field line.
+/// Every parameter is a quoted string. Quotes and backslashes are escaped, and each character
+/// outside printable ASCII becomes `?`. Therefore no input can add a parameter or a field line.
 #[derive(Clone, Debug)]
 pub struct BearerChallengeBuilder {
     value: String,

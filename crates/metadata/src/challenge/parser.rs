@@ -15,8 +15,9 @@ impl Parser {
         self.challenges
     }
 
-    /// Parses one field value. Commas separate both challenges and parameters: an element that starts with `name =` is a
-    /// parameter of the preceding challenge; any other element starts a new challenge.
+    /// Parses one field value. Commas separate both challenges and parameters: an element that
+    /// starts with `name =` is a parameter of the preceding challenge; any other element starts a
+    /// new challenge.
     pub(super) fn parse_value(&mut self, value: &[u8]) -> Result<(), ChallengeError> {
         self.bytes = self.bytes.saturating_add(value.len());
         if self.bytes > MAX_BYTES {
@@ -128,7 +129,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips an equals sign and the optional whitespace around it. Consumes nothing if there is none.
+    /// Skips an equals sign and the optional whitespace around it. Consumes nothing if there is
+    /// none.
     fn skip_equals_sign(&mut self) -> bool {
         let before = self.rest;
         self.skip(is_space);
@@ -141,8 +143,8 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// Parses whitespace and a token68 (RFC 9110 section 11.2) up to the end of the element. Returns `None` if there is
-    /// none, and then consumes only the whitespace.
+    /// Parses whitespace and a token68 (RFC 9110 section 11.2) up to the end of the element.
+    /// Returns `None` if there is none, and then consumes only the whitespace.
     fn token68(&mut self) -> Option<&'a str> {
         let scheme_end = self.rest.len();
         self.skip(is_space);

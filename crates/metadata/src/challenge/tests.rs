@@ -31,7 +31,8 @@ fn format_challenges(challenges: &[Challenge]) -> String {
         .join("; ")
 }
 
-/// B5: several challenges in one value, token68, quoted pairs, unusual spacing and empty list elements are parsed.
+/// B5: several challenges in one value, token68, quoted pairs, unusual spacing and empty list
+/// elements are parsed.
 #[test]
 fn well_formed_values_are_parsed() {
     for (value, expected) in [

@@ -10,8 +10,9 @@ use crate::{
 
 /// The claims of a JWT access token (RFC 9068 section 2.2, RFC 7519 section 4.1), as owned values.
 ///
-/// A claim that is missing is `None`. No claim is required here. [`parse`](Self::parse) checks types only: the caller
-/// verifies the signature first, and then checks the dates, the issuer and the audience.
+/// A claim that is missing is `None`. No claim is required here. [`parse`](Self::parse) checks
+/// types only: the caller verifies the signature first, and then checks the dates, the issuer and
+/// the audience.
 ///
 /// ```
 /// use portcullis_metadata::{AccessTokenClaims, UnixTime};
@@ -29,7 +30,8 @@ pub struct AccessTokenClaims {
     pub iss: Option<String>,
     /// The subject.
     pub sub: Option<String>,
-    /// The audience: the resources for which the token was issued. Entries that are not strings are dropped.
+    /// The audience: the resources for which the token was issued. Entries that are not strings are
+    /// dropped.
     pub aud: Option<Audience>,
     /// The expiration time.
     pub exp: Option<UnixTime>,
@@ -37,8 +39,8 @@ pub struct AccessTokenClaims {
     pub nbf: Option<UnixTime>,
     /// The time of issue.
     pub iat: Option<UnixTime>,
-    /// The granted scopes, from `scope` or, if it is missing, from `scp`. The claim is a string of names that are
-    /// separated by spaces, or an array of names. Empty if both claims are missing.
+    /// The granted scopes, from `scope` or, if it is missing, from `scp`. The claim is a string of
+    /// names that are separated by spaces, or an array of names. Empty if both claims are missing.
     pub scope: Scopes,
     /// The client to which the token was issued.
     pub client_id: Option<String>,
@@ -72,9 +74,9 @@ impl AccessTokenClaims {
     /// Parses the decoded payload of a token.
     ///
     /// # Errors
-    /// Fails if the payload is not a JSON object or has a duplicate claim, or if a claim with a field has the wrong type,
-    /// is not a valid date, or contains a malformed scope name. `null` has the wrong type for every claim with a field
-    /// except `cnf`.
+    /// Fails if the payload is not a JSON object or has a duplicate claim, or if a claim with a
+    /// field has the wrong type, is not a valid date, or contains a malformed scope name. `null`
+    /// has the wrong type for every claim with a field except `cnf`.
     pub fn parse(payload: &[u8]) -> Result<Self, ClaimsError> {
         let claims = UnverifiedClaims::parse(payload)?;
         let scope = claims.scopes()?;

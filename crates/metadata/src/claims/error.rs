@@ -2,7 +2,8 @@
 
 use portcullis_reason_codes::ReasonCodes;
 
-/// Why a token's payload is not a valid set of access token claims. The error contains no value from the token.
+/// Why a token's payload is not a valid set of access token claims. The error contains no value
+/// from the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
 pub enum ClaimsError {

@@ -10,8 +10,9 @@ use crate::{
 
 /// An introspection response (RFC 7662 section 2.2).
 ///
-/// [`parse`](Self::parse) checks types only. The caller checks the dates, the issuer and the audience, because an
-/// authorization server can report a token as active that was issued for another resource.
+/// [`parse`](Self::parse) checks types only. The caller checks the dates, the issuer and the
+/// audience, because an authorization server can report a token as active that was issued for
+/// another resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntrospectionResponse {
     /// Whether the token is active. If not, all other members are ignored and the fields are empty.
@@ -20,8 +21,9 @@ pub struct IntrospectionResponse {
     pub aud: Option<Audience>,
     /// The client to which the token was issued.
     pub client_id: Option<String>,
-    /// The granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope). `None` if the
-    /// response has no scope member; empty if the token grants nothing.
+    /// The granted scopes, parsed like
+    /// [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope). `None` if the response has no
+    /// scope member; empty if the token grants nothing.
     pub scope: Option<Scopes>,
     /// The expiration time.
     pub exp: Option<UnixTime>,
@@ -51,9 +53,10 @@ impl IntrospectionResponse {
     /// Parses a response body. A member that is `null` counts as missing.
     ///
     /// # Errors
-    /// Fails if the body is not a JSON object without duplicate members, `active` is missing or not a boolean, or, in an
-    /// active response, a known member has the wrong type, is not a valid date, or contains a malformed scope name. `null`
-    /// has the wrong type for `active` and the scope.
+    /// Fails if the body is not a JSON object without duplicate members, `active` is missing or not
+    /// a boolean, or, in an active response, a known member has the wrong type, is not a valid
+    /// date, or contains a malformed scope name. `null` has the wrong type for `active` and the
+    /// scope.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let active = members
@@ -133,8 +136,9 @@ fn audience(members: &mut Members) -> Result<Option<Audience>, DocumentError> {
         .transpose()
 }
 
-/// Takes the scopes from `scope` or, if it is missing, from `scp`. Returns `None` if both are missing, which differs
-/// from an empty list. `null` has the wrong type, because it could mean either.
+/// Takes the scopes from `scope` or, if it is missing, from `scp`. Returns `None` if both are
+/// missing, which differs from an empty list. `null` has the wrong type, because it could mean
+/// either.
 fn scope(members: &mut Members) -> Result<Option<Scopes>, DocumentError> {
     let Some(member) = ["scope", "scp"]
         .into_iter()

@@ -367,7 +367,8 @@ proptest! {
         let _ = unverified_issuer(payload.as_bytes());
     }
 
-    /// C5, C7: the parser accepts what serde_json accepts, except duplicates, wrong types and invalid dates.
+    /// C5, C7: the parser accepts what serde_json accepts, except duplicates, wrong types and
+    /// invalid dates.
     #[test]
     fn the_parser_agrees_with_serde_json(payload in object()) {
         let value: Option<Map<String, Value>> = serde_json::from_str(&payload).ok();

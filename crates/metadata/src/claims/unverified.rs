@@ -10,8 +10,9 @@ use parsed::{ClaimValue, ParsedClaims};
 ///
 /// The claims prove nothing before the signature is verified: anyone can write a payload.
 ///
-/// [`parse`](Self::parse) accepts the same payloads as [`AccessTokenClaims::parse`](crate::AccessTokenClaims::parse),
-/// except that malformed scopes are reported by [`scopes`](Self::scopes).
+/// [`parse`](Self::parse) accepts the same payloads as
+/// [`AccessTokenClaims::parse`](crate::AccessTokenClaims::parse), except that malformed scopes are
+/// reported by [`scopes`](Self::scopes).
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedClaims<'p> {
     parsed: ParsedClaims<'p>,
@@ -21,8 +22,8 @@ impl<'p> UnverifiedClaims<'p> {
     /// Parses the decoded payload of a token.
     ///
     /// # Errors
-    /// Fails if the payload is not a JSON object without duplicate claims, or a claim that has a method here has the wrong
-    /// type or is not a valid date.
+    /// Fails if the payload is not a JSON object without duplicate claims, or a claim that has a
+    /// method here has the wrong type or is not a valid date.
     pub fn parse(payload: &'p [u8]) -> Result<Self, ClaimsError> {
         let json = str::from_utf8(payload).map_err(|_| ClaimsError::NotAnObject)?;
         let parsed = json_parser::parse(json)?;
@@ -80,13 +81,14 @@ impl<'p> UnverifiedClaims<'p> {
         self.parsed.token_use.as_str()
     }
 
-    /// Returns whether the payload has a confirmation claim (RFC 7800) of any type, including `null`.
+    /// Returns whether the payload has a confirmation claim (RFC 7800) of any type, including
+    /// `null`.
     pub fn has_cnf(&self) -> bool {
         !self.parsed.cnf.is_missing()
     }
 
-    /// Returns the strings of `aud`, or `None` if the claim is missing. Array entries that are not strings are dropped,
-    /// so they never match a resource.
+    /// Returns the strings of `aud`, or `None` if the claim is missing. Array entries that are not
+    /// strings are dropped, so they never match a resource.
     pub fn audience(&self) -> Option<impl Iterator<Item = &str>> {
         (!self.parsed.aud.is_missing()).then(|| self.parsed.aud.strings().iter().map(AsRef::as_ref))
     }
@@ -96,10 +98,12 @@ impl<'p> UnverifiedClaims<'p> {
         self.parsed.others.contains(name)
     }
 
-    /// Returns the granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
+    /// Returns the granted scopes, parsed like
+    /// [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope).
     ///
     /// # Errors
-    /// Fails if the claim is neither a string nor an array of strings, or has a malformed scope name.
+    /// Fails if the claim is neither a string nor an array of strings, or has a malformed scope
+    /// name.
     pub fn scopes(&self) -> Result<Scopes, ClaimsError> {
         let (claim, value) = self.scope_claim();
         let scopes = match value {
@@ -123,7 +127,8 @@ impl<'p> UnverifiedClaims<'p> {
         }
     }
 
-    /// Returns the name and value of the claim with the scopes: `scope` or, if it is missing, `scp`.
+    /// Returns the name and value of the claim with the scopes: `scope` or, if it is missing,
+    /// `scp`.
     fn scope_claim(&self) -> (&'static str, &ClaimValue<'p>) {
         if self.parsed.scope.is_missing() {
             ("scp", &self.parsed.scp)

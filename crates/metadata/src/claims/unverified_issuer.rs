@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::claims::error::ClaimsError;
 
-/// Returns the `iss` claim of a payload whose signature is not verified yet. Use it only to choose the keys that verify
-/// the signature. `null` counts as missing. The other claims are not checked.
+/// Returns the `iss` claim of a payload whose signature is not verified yet. Use it only to choose
+/// the keys that verify the signature. `null` counts as missing. The other claims are not checked.
 ///
 /// # Errors
 /// Fails if the payload is not a JSON object, or `iss` is duplicated or not a string.

@@ -57,8 +57,8 @@ pub enum ClientDocumentError {
     /// The document's `client_id` is not the URL from which it was fetched.
     #[error("the document's `client_id` is not the URL of the document")]
     OtherClient,
-    /// The document has a client secret, or an authentication method that needs one. A published document cannot
-    /// contain a secret.
+    /// The document has a client secret, or an authentication method that needs one. A published
+    /// document cannot contain a secret.
     #[error("the document requires a client secret")]
     SharedSecret,
 }
@@ -84,13 +84,14 @@ impl ClientIdUrl {
     /// Parses a client identifier. A port and a query are allowed.
     ///
     /// # Errors
-    /// Fails if the string is not an absolute `https` URL with a path, or has a dot segment, a fragment or user
-    /// information.
+    /// Fails if the string is not an absolute `https` URL with a path, or has a dot segment, a
+    /// fragment or user information.
     pub fn parse(text: &str) -> Result<Self, ClientDocumentError> {
         Self::parse_with(text, |url| url.scheme() == "https")
     }
 
-    /// Like [`parse`](Self::parse), but also accepts `http` URLs with a loopback host. For development.
+    /// Like [`parse`](Self::parse), but also accepts `http` URLs with a loopback host. For
+    /// development.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -143,13 +144,14 @@ impl fmt::Display for ClientIdUrl {
 }
 
 impl ClientIdMetadataDocument {
-    /// Parses the document that was fetched from `client_id`. Does not check the redirect URIs. Accepts a document without
-    /// `token_endpoint_auth_method`, which RFC 7591 reads as `client_secret_basic`: such a client has no secret.
+    /// Parses the document that was fetched from `client_id`. Does not check the redirect URIs.
+    /// Accepts a document without `token_endpoint_auth_method`, which RFC 7591 reads as
+    /// `client_secret_basic`: such a client has no secret.
     ///
     /// # Errors
-    /// Fails if the document is not a JSON object without duplicate members, a known member has the wrong type,
-    /// `client_id` is missing or not identical to the URL, the name or the redirect URIs are missing, or the document
-    /// requires a client secret.
+    /// Fails if the document is not a JSON object without duplicate members, a known member has the
+    /// wrong type, `client_id` is missing or not identical to the URL, the name or the redirect
+    /// URIs are missing, or the document requires a client secret.
     pub fn parse(document: &[u8], client_id: &ClientIdUrl) -> Result<Self, ClientDocumentError> {
         let mut members = Members::parse(document)?;
         if members.required_string("client_id")? != client_id.as_str() {

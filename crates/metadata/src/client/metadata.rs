@@ -4,13 +4,14 @@ use serde_json::{Map, Value};
 
 use crate::json::{DocumentError, Members, ObjectBuilder};
 
-/// Client metadata (RFC 7591 section 2): the common part of registration requests, registration responses and client ID
-/// metadata documents.
+/// Client metadata (RFC 7591 section 2): the common part of registration requests, registration
+/// responses and client ID metadata documents.
 ///
 /// Members are checked for their JSON type only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientMetadata {
-    /// The redirect URIs. They are strings because they are compared exactly and need not be `http` URLs.
+    /// The redirect URIs. They are strings because they are compared exactly and need not be `http`
+    /// URLs.
     pub redirect_uris: Vec<String>,
     /// The authentication method at the token endpoint. `None` means `client_secret_basic`.
     pub token_endpoint_auth_method: Option<String>,

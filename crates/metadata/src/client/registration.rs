@@ -10,7 +10,8 @@ use crate::{
     time::UnixTime,
 };
 
-/// A dynamic client registration request (RFC 7591 section 3.1). `Debug` does not print the software statement.
+/// A dynamic client registration request (RFC 7591 section 3.1). `Debug` does not print the
+/// software statement.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ClientRegistrationRequest {
     /// The client's metadata.
@@ -23,7 +24,8 @@ impl ClientRegistrationRequest {
     /// Parses a request body. Does not check URIs or combinations of members.
     ///
     /// # Errors
-    /// Fails if the body is not a JSON object without duplicate members, or a known member has the wrong type.
+    /// Fails if the body is not a JSON object without duplicate members, or a known member has the
+    /// wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
@@ -99,8 +101,8 @@ impl ClientRegistrationResponse {
     /// Parses the body of a successful response.
     ///
     /// # Errors
-    /// Fails if the body is not a JSON object without duplicate members, `client_id` is missing or empty, or a known
-    /// member has the wrong type or is not a valid date.
+    /// Fails if the body is not a JSON object without duplicate members, `client_id` is missing or
+    /// empty, or a known member has the wrong type or is not a valid date.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
@@ -188,8 +190,8 @@ impl RegistrationError {
         OAuthError::parse(body).map(Self)
     }
 
-    /// Explains the error codes of RFC 7591, and `invalid_token` and `insufficient_scope` of RFC 6750. Returns `None` for any
-    /// other code.
+    /// Explains the error codes of RFC 7591, and `invalid_token` and `insufficient_scope` of RFC
+    /// 6750. Returns `None` for any other code.
     pub fn explanation(&self) -> Option<&'static str> {
         match self.0.error.as_str() {
             "invalid_redirect_uri" => {

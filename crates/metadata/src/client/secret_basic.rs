@@ -9,8 +9,9 @@ use crate::secret::Secret;
 
 /// Returns the `Authorization` header value for `client_secret_basic`.
 ///
-/// The identifier and the secret are form-encoded (RFC 6749 section 2.3.1) and then sent with the Basic scheme (RFC 7617).
-/// The value is marked as sensitive, so HTTP libraries do not log or compress it. It is never `None`.
+/// The identifier and the secret are form-encoded (RFC 6749 section 2.3.1) and then sent with the
+/// Basic scheme (RFC 7617). The value is marked as sensitive, so HTTP libraries do not log or
+/// compress it. It is never `None`.
 pub fn client_secret_basic(client_id: &str, secret: &Secret) -> Option<HeaderValue> {
     let encode =
         |part: &str| -> String { form_urlencoded::byte_serialize(part.as_bytes()).collect() };

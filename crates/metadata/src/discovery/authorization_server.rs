@@ -10,13 +10,14 @@ use crate::{
 
 /// The metadata document of an authorization server (RFC 8414 section 2) or OpenID provider.
 ///
-/// Each member of RFC 8414 has a field, and so do the members of RFC 9126, RFC 9207 and the client ID metadata document
-/// draft that clients and resources need. All other members, including those of OpenID Connect, are in
-/// [`extra`](Self::extra).
+/// Each member of RFC 8414 has a field, and so do the members of RFC 9126, RFC 9207 and the client
+/// ID metadata document draft that clients and resources need. All other members, including those
+/// of OpenID Connect, are in [`extra`](Self::extra).
 ///
-/// Parsing and serializing preserves every member, known or not, with these exceptions. A known member that is `null` counts
-/// as missing. Members with an empty array are omitted (section 3.2), and so are the two flags when they are `false`, their
-/// default. Endpoints are written as [`Url`] normalizes them.
+/// Parsing and serializing preserves every member, known or not, with these exceptions. A known
+/// member that is `null` counts as missing. Members with an empty array are omitted (section 3.2),
+/// and so are the two flags when they are `false`, their default. Endpoints are written as [`Url`]
+/// normalizes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationServerMetadata {
     /// The server's issuer identifier.
@@ -35,7 +36,8 @@ pub struct AuthorizationServerMetadata {
     pub pushed_authorization_request_endpoint: Option<Url>,
     /// The URL of the server's JWK set.
     pub jwks_uri: Option<Url>,
-    /// The supported values of `response_type`. Empty if the document has none, although RFC 8414 requires the member.
+    /// The supported values of `response_type`. Empty if the document has none, although RFC 8414
+    /// requires the member.
     pub response_types_supported: Vec<String>,
     /// The supported values of `response_mode`. `None` means `query` and `fragment`.
     pub response_modes_supported: Option<Vec<String>>,
@@ -49,11 +51,13 @@ pub struct AuthorizationServerMetadata {
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// The signature algorithms of client assertions at the token endpoint.
     pub token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
-    /// The authentication methods of the introspection endpoint. `None` means that the server does not publish them.
+    /// The authentication methods of the introspection endpoint. `None` means that the server does
+    /// not publish them.
     pub introspection_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// The signature algorithms of client assertions at the introspection endpoint.
     pub introspection_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
-    /// The client authentication methods of the revocation endpoint. `None` means `client_secret_basic`.
+    /// The client authentication methods of the revocation endpoint. `None` means
+    /// `client_secret_basic`.
     pub revocation_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// The signature algorithms of client assertions at the revocation endpoint.
     pub revocation_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
@@ -65,9 +69,11 @@ pub struct AuthorizationServerMetadata {
     pub op_tos_uri: Option<String>,
     /// The languages of the user interface (BCP 47 tags).
     pub ui_locales_supported: Option<Vec<String>>,
-    /// Whether every authorization response has an `iss` parameter (RFC 9207 section 3). Defaults to `false`.
+    /// Whether every authorization response has an `iss` parameter (RFC 9207 section 3). Defaults
+    /// to `false`.
     pub authorization_response_iss_parameter_supported: bool,
-    /// Whether a client identifier may be the URL of a client ID metadata document. Defaults to `false`.
+    /// Whether a client identifier may be the URL of a client ID metadata document. Defaults to
+    /// `false`.
     pub client_id_metadata_document_supported: bool,
     /// The same metadata as a signed JWT. It is kept but not verified.
     pub signed_metadata: Option<String>,
@@ -111,13 +117,13 @@ impl AuthorizationServerMetadata {
 
     /// Parses a document.
     ///
-    /// Does not check that `issuer` is the expected issuer (RFC 8414 section 3.3). Accepts `http` endpoints on any
-    /// host: the caller decides which addresses may be called.
+    /// Does not check that `issuer` is the expected issuer (RFC 8414 section 3.3). Accepts `http`
+    /// endpoints on any host: the caller decides which addresses may be called.
     ///
     /// # Errors
-    /// Fails if the document is not a JSON object without duplicate members, `issuer` is missing or not an issuer
-    /// identifier, an endpoint is not an absolute `http` or `https` URL or has a fragment, or a known member has the
-    /// wrong type.
+    /// Fails if the document is not a JSON object without duplicate members, `issuer` is missing or
+    /// not an issuer identifier, an endpoint is not an absolute `http` or `https` URL or has a
+    /// fragment, or a known member has the wrong type.
     pub fn parse(document: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(document)?;
         let issuer = members.required_string("issuer")?;
@@ -167,8 +173,8 @@ impl AuthorizationServerMetadata {
         })
     }
 
-    /// Serializes the document. The members are in alphabetical order, unless the feature `preserve_order` of `serde_json` is
-    /// on in the build.
+    /// Serializes the document. The members are in alphabetical order, unless the feature
+    /// `preserve_order` of `serde_json` is on in the build.
     pub fn to_json(&self) -> Vec<u8> {
         let Self {
             issuer,

@@ -14,10 +14,11 @@ pub struct JwkSet {
     pub rejected: Vec<RejectedJwk>,
 }
 
-/// A public key (RFC 7517 section 4). Members are strings: they are not decoded, and the key's use is not checked.
+/// A public key (RFC 7517 section 4). Members are strings: they are not decoded, and the key's use
+/// is not checked.
 ///
-/// A key with a private member is rejected, because anyone who reads the set can sign with it. Certificates and their
-/// URLs (`x5c`, `x5u`) are dropped.
+/// A key with a private member is rejected, because anyone who reads the set can sign with it.
+/// Certificates and their URLs (`x5c`, `x5u`) are dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jwk {
     /// The key type: `RSA`, `EC`, `OKP`.
@@ -69,8 +70,8 @@ pub enum JwkRejection {
     /// The key is symmetric. A published set must not contain symmetric keys.
     #[error("the key is symmetric")]
     Symmetric,
-    /// The key has a private member (`d`, `p`, `q`, `dp`, `dq`, `qi`, `oth`), so it is compromised (RFC 7517
-    /// section 9.2).
+    /// The key has a private member (`d`, `p`, `q`, `dp`, `dq`, `qi`, `oth`), so it is compromised
+    /// (RFC 7517 section 9.2).
     #[error("the key contains private members")]
     Private,
 }
@@ -87,11 +88,12 @@ impl JwkRejection {
 }
 
 impl JwkSet {
-    /// Parses a set. Malformed, symmetric and private keys are rejected individually. The caller limits the document's
-    /// size and the number of keys.
+    /// Parses a set. Malformed, symmetric and private keys are rejected individually. The caller
+    /// limits the document's size and the number of keys.
     ///
     /// # Errors
-    /// Fails if the document is not a JSON object, or `keys` is missing, duplicated or not an array.
+    /// Fails if the document is not a JSON object, or `keys` is missing, duplicated or not an
+    /// array.
     pub fn parse(document: &[u8]) -> Result<Self, DocumentError> {
         #[derive(Deserialize)]
         struct RawSet {

@@ -9,22 +9,24 @@ use crate::{
 
 /// The metadata document of a protected resource (RFC 9728 section 2).
 ///
-/// Parsing and serializing preserves every member, known or not, with two exceptions. A known member that is `null` counts
-/// as missing. A member with an empty array is omitted, as section 3.2 requires, unless it is `bearer_methods_supported`,
-/// whose empty array has a meaning. Language-tagged members such as `resource_name#de` are in [`extra`](Self::extra).
+/// Parsing and serializing preserves every member, known or not, with two exceptions. A known
+/// member that is `null` counts as missing. A member with an empty array is omitted, as section 3.2
+/// requires, unless it is `bearer_methods_supported`, whose empty array has a meaning.
+/// Language-tagged members such as `resource_name#de` are in [`extra`](Self::extra).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedResourceMetadata {
     /// The resource's identifier.
     pub resource: ResourceUri,
-    /// The issuers of the authorization servers that issue tokens for the resource. [`parse`](Self::parse) requires at
-    /// least one, as MCP does (2025-06-18 and later, "Authorization Server Location"). Nothing else checks that there is one.
+    /// The issuers of the authorization servers that issue tokens for the resource.
+    /// [`parse`](Self::parse) requires at least one, as MCP does (2025-06-18 and later,
+    /// "Authorization Server Location"). Nothing else checks that there is one.
     pub authorization_servers: Vec<Issuer>,
     /// The URL of the resource's own JWK set.
     pub jwks_uri: Option<String>,
     /// The scopes that clients may request. The list need not be complete.
     pub scopes_supported: Vec<String>,
-    /// The ways to send a bearer token: `header`, `body`, `query`. An empty list means that there is none. `None` means that
-    /// the document does not say.
+    /// The ways to send a bearer token: `header`, `body`, `query`. An empty list means that there
+    /// is none. `None` means that the document does not say.
     pub bearer_methods_supported: Option<Vec<String>>,
     /// The algorithms with which the resource signs responses.
     pub resource_signing_alg_values_supported: Vec<String>,
@@ -51,8 +53,9 @@ pub struct ProtectedResourceMetadata {
 }
 
 impl ProtectedResourceMetadata {
-    /// Creates metadata that has only `resource`, which RFC 9728 section 2 requires, and `authorization_servers`, which MCP
-    /// requires. Does not check that there is an authorization server.
+    /// Creates metadata that has only `resource`, which RFC 9728 section 2 requires, and
+    /// `authorization_servers`, which MCP requires. Does not check that there is an authorization
+    /// server.
     pub fn new(resource: ResourceUri, authorization_servers: Vec<Issuer>) -> Self {
         Self {
             resource,
@@ -76,14 +79,15 @@ impl ProtectedResourceMetadata {
 
     /// Parses a document.
     ///
-    /// Does not check that `resource` is the expected resource (RFC 9728 section 3.3). Of the URLs, checks only
-    /// `resource` and `authorization_servers`.
+    /// Does not check that `resource` is the expected resource (RFC 9728 section 3.3). Of the URLs,
+    /// checks only `resource` and `authorization_servers`.
     ///
     /// # Errors
-    /// Fails if the document is not a JSON object without duplicate members, `resource` is missing or not a resource
-    /// identifier (RFC 9728 section 2), or a known member has the wrong type. Also fails if `authorization_servers` is missing,
-    /// empty, or has an entry that is not an issuer identifier: the member is optional in RFC 9728 and required by MCP
-    /// ("Authorization Server Location").
+    /// Fails if the document is not a JSON object without duplicate members, `resource` is missing
+    /// or not a resource identifier (RFC 9728 section 2), or a known member has the wrong type.
+    /// Also fails if `authorization_servers` is missing, empty, or has an entry that is not an
+    /// issuer identifier: the member is optional in RFC 9728 and required by MCP ("Authorization
+    /// Server Location").
     pub fn parse(document: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(document)?;
         let resource = members.required_string("resource")?;
@@ -112,8 +116,8 @@ impl ProtectedResourceMetadata {
         })
     }
 
-    /// Serializes the document. The members are in alphabetical order, unless the feature `preserve_order` of `serde_json` is
-    /// on in the build.
+    /// Serializes the document. The members are in alphabetical order, unless the feature
+    /// `preserve_order` of `serde_json` is on in the build.
     pub fn to_json(&self) -> Vec<u8> {
         let Self {
             resource,
@@ -273,7 +277,8 @@ mod tests {
         );
     }
 
-    /// A2: an empty list of bearer methods means that there is none (RFC 9728 section 2), which no list does not.
+    /// A2: an empty list of bearer methods means that there is none (RFC 9728 section 2), which no
+    /// list does not.
     #[test]
     fn no_bearer_method_differs_from_no_list() {
         let mut document = json!({"resource": "https://mcp.example/", "authorization_servers": ["https://as.example"]});

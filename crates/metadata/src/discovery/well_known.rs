@@ -8,11 +8,12 @@ const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
 
-/// Returns the path of the metadata document of the resource at `endpoint_path` (RFC 9728 section 3.1).
+/// Returns the path of the metadata document of the resource at `endpoint_path` (RFC 9728 section
+/// 3.1).
 ///
 /// The well-known path is inserted before the endpoint's path: `/mcp` gives
-/// `/.well-known/oauth-protected-resource/mcp`. The root, `/` or empty, gives the root form. The trailing slash of a
-/// longer path is kept because it is part of the resource's identifier.
+/// `/.well-known/oauth-protected-resource/mcp`. The root, `/` or empty, gives the root form. The
+/// trailing slash of a longer path is kept because it is part of the resource's identifier.
 pub fn protected_resource_path(endpoint_path: &str) -> String {
     match endpoint_path {
         "" | "/" => PROTECTED_RESOURCE.to_owned(),
@@ -20,8 +21,9 @@ pub fn protected_resource_path(endpoint_path: &str) -> String {
     }
 }
 
-/// Returns the URLs where a client looks for a resource's metadata if the challenge has no `resource_metadata`, in order:
-/// the path form with the resource's query, if any (RFC 9728 section 3.1), then the root form.
+/// Returns the URLs where a client looks for a resource's metadata if the challenge has no
+/// `resource_metadata`, in order: the path form with the resource's query, if any (RFC 9728 section
+/// 3.1), then the root form.
 ///
 /// Returns one URL if both forms are the same. Drops the fragment and the user information.
 pub fn protected_resource_urls(resource: &Url) -> Vec<Url> {
@@ -40,9 +42,10 @@ pub fn protected_resource_urls(resource: &Url) -> Vec<Url> {
 
 /// Returns the URLs where an authorization server's metadata may be, in the order to try.
 ///
-/// An issuer with a path has three: the RFC 8414 URL, the OpenID URL with the path inserted after the well-known part,
-/// and the OpenID URL with the path before it. An issuer without a path has two. Slashes at the end of the issuer are
-/// ignored (RFC 8414 section 3.1, OpenID Connect Discovery 1.0 section 4.1).
+/// An issuer with a path has three: the RFC 8414 URL, the OpenID URL with the path inserted after
+/// the well-known part, and the OpenID URL with the path before it. An issuer without a path has
+/// two. Slashes at the end of the issuer are ignored (RFC 8414 section 3.1, OpenID Connect
+/// Discovery 1.0 section 4.1).
 pub fn authorization_server_urls(issuer: &Issuer) -> Vec<Url> {
     let path = issuer.url().path().trim_end_matches('/');
     let mut paths = vec![
@@ -58,7 +61,8 @@ pub fn authorization_server_urls(issuer: &Issuer) -> Vec<Url> {
         .collect()
 }
 
-/// Replaces a URL's path and query. Both come from a parsed URL, so they are already percent-encoded.
+/// Replaces a URL's path and query. Both come from a parsed URL, so they are already
+/// percent-encoded.
 fn replace_path(base: &Url, path: &str, query: Option<&str>) -> Url {
     let mut url = url_without_secrets(base);
     url.set_path(path);

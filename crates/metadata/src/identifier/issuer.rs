@@ -8,8 +8,8 @@ use crate::identifier::uri::{self, UriError};
 
 /// An authorization server's issuer identifier (RFC 8414 section 2).
 ///
-/// Two issuers are equal only if their strings are identical byte for byte. URLs are not normalized. Cloning is
-/// cheap.
+/// Two issuers are equal only if their strings are identical byte for byte. URLs are not
+/// normalized. Cloning is cheap.
 #[derive(Clone)]
 pub struct Issuer(Arc<Parts>);
 
@@ -25,7 +25,8 @@ pub enum IssuerError {
     /// It does not parse as an absolute URL.
     #[error("an issuer must be an absolute URL: {0}")]
     NotAUrl(url::ParseError),
-    /// It does not follow RFC 3986: it has a character outside visible ASCII, a backslash, or no `//` before the host.
+    /// It does not follow RFC 3986: it has a character outside visible ASCII, a backslash, or no
+    /// `//` before the host.
     #[error("an issuer must be visible ASCII, with `//` before the host and without backslashes")]
     Irregular,
     /// The scheme is not `https`, and not `http` with a loopback host.
@@ -65,8 +66,8 @@ impl Issuer {
     /// Parses an issuer identifier. The string is kept unchanged.
     ///
     /// # Errors
-    /// Fails if the string is not an absolute `https` URL (or `http` with a loopback host), or has a query, a
-    /// fragment or user information.
+    /// Fails if the string is not an absolute `https` URL (or `http` with a loopback host), or has
+    /// a query, a fragment or user information.
     pub fn parse(text: &str) -> Result<Self, IssuerError> {
         let url = uri::parse(text)?;
         if !is_https_or_loopback_http(&url) {
@@ -95,8 +96,8 @@ impl Issuer {
     }
 }
 
-/// Returns whether a URL is `https`, or `http` to a loopback host (see [`is_loopback`]). Every address that receives
-/// tokens or serves keys must satisfy this.
+/// Returns whether a URL is `https`, or `http` to a loopback host (see [`is_loopback`]). Every
+/// address that receives tokens or serves keys must satisfy this.
 pub fn is_https_or_loopback_http(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.host().is_some(),
@@ -105,8 +106,8 @@ pub fn is_https_or_loopback_http(url: &Url) -> bool {
     }
 }
 
-/// Returns whether a URL's host is `localhost`, a subdomain of it, an address in `127.0.0.0/8`, or `[::1]`. Names are
-/// not resolved.
+/// Returns whether a URL's host is `localhost`, a subdomain of it, an address in `127.0.0.0/8`, or
+/// `[::1]`. Names are not resolved.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -161,7 +162,8 @@ mod tests {
         }
     }
 
-    /// G6: an issuer is https, or http on a loopback host. URLs that a browser would repair are rejected.
+    /// G6: an issuer is https, or http on a loopback host. URLs that a browser would repair are
+    /// rejected.
     #[test]
     fn invalid_issuers_are_rejected() {
         for (text, code) in [

@@ -24,7 +24,8 @@ pub enum ResourceUriError {
     /// It does not parse as an absolute URL.
     #[error("a resource must be an absolute URL: {0}")]
     NotAUrl(url::ParseError),
-    /// It does not follow RFC 3986: it has a character outside visible ASCII, a backslash, or no `//` before the host.
+    /// It does not follow RFC 3986: it has a character outside visible ASCII, a backslash, or no
+    /// `//` before the host.
     #[error("a resource must be visible ASCII, with `//` before the host and without backslashes")]
     Irregular,
     /// The scheme is neither `https` nor `http`, or the host is missing.
@@ -66,7 +67,8 @@ impl ResourceUri {
     /// Any host is accepted with `http`. The caller decides whether `http` is acceptable.
     ///
     /// # Errors
-    /// Fails if the string is not an absolute `http` or `https` URL, or has a fragment or user information.
+    /// Fails if the string is not an absolute `http` or `https` URL, or has a fragment or user
+    /// information.
     pub fn parse(text: &str) -> Result<Self, ResourceUriError> {
         let url = uri::parse(text)?;
         if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
@@ -94,8 +96,8 @@ impl ResourceUri {
         &self.0.url
     }
 
-    /// Returns whether an `aud` entry names this resource. ASCII letter case and one trailing slash are ignored.
-    /// Prefixes, the host alone and percent-decoded forms do not match.
+    /// Returns whether an `aud` entry names this resource. ASCII letter case and one trailing slash
+    /// are ignored. Prefixes, the host alone and percent-decoded forms do not match.
     pub fn matches_audience(&self, audience: &str) -> bool {
         without_trailing_slash(self.as_str()).eq_ignore_ascii_case(without_trailing_slash(audience))
     }
@@ -148,7 +150,8 @@ mod tests {
         }
     }
 
-    /// I1: a resource is an absolute URL without a fragment. URLs that a browser would repair are rejected.
+    /// I1: a resource is an absolute URL without a fragment. URLs that a browser would repair are
+    /// rejected.
     #[test]
     fn invalid_resources_are_rejected() {
         for (text, code) in [
@@ -172,7 +175,8 @@ mod tests {
     }
 
     proptest! {
-        /// C6: letter case and one trailing slash are ignored on both sides. Any other extra character is not.
+        /// C6: letter case and one trailing slash are ignored on both sides. Any other extra
+        /// character is not.
         #[test]
         fn only_case_and_one_slash_are_ignored(path in "(/[a-z0-9]{1,5}){0,3}", more in "[ -~]") {
             let plain = format!("https://mcp.example{path}");

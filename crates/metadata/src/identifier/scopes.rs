@@ -7,8 +7,8 @@ const STACK_CAPACITY: usize = 16;
 
 /// A sorted set of OAuth scope names (RFC 6749 section 3.3). Cloning is cheap.
 ///
-/// The names are stored in one string, separated by single spaces: sets are small, and read far more often than
-/// created.
+/// The names are stored in one string, separated by single spaces: sets are small, and read far
+/// more often than created.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Scopes(Option<Arc<str>>);
 
@@ -117,11 +117,13 @@ impl Scopes {
             .all(|name| granted.any(|granted| granted == name))
     }
 
-    /// Returns the scopes as they are requested. Microsoft Entra ID accepts only `api://ID/NAME` in requests and writes `NAME` into
-    /// tokens: a name that `listed` does not have, but that is the end of exactly one URI there, is replaced by this URI. Entries
-    /// of `listed` that are not scope names are ignored.
+    /// Returns the scopes as they are requested. Microsoft Entra ID accepts only `api://ID/NAME` in
+    /// requests and writes `NAME` into tokens: a name that `listed` does not have, but that is the
+    /// end of exactly one URI there, is replaced by this URI. Entries of `listed` that are not
+    /// scope names are ignored.
     ///
-    /// `listed` is `scopes_supported` of a protected resource (RFC 9728 section 2), which is for requests.
+    /// `listed` is `scopes_supported` of a protected resource (RFC 9728 section 2), which is for
+    /// requests.
     pub fn in_listed_form(&self, listed: &[String]) -> Self {
         let long_form = |name: &str| {
             let mut long = listed

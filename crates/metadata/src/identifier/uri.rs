@@ -10,9 +10,9 @@ pub(crate) enum UriError {
 
 /// Parses an absolute URL that follows RFC 3986.
 ///
-/// The `url` crate follows the WHATWG rules for URLs typed by people: it removes tabs and line breaks, replaces
-/// backslashes by slashes, and adds missing slashes. Such a URL would mean one thing as a string and another as an
-/// address, so it is rejected.
+/// The `url` crate follows the WHATWG rules for URLs typed by people: it removes tabs and line
+/// breaks, replaces backslashes by slashes, and adds missing slashes. Such a URL would mean one
+/// thing as a string and another as an address, so it is rejected.
 pub(crate) fn parse(text: &str) -> Result<Url, UriError> {
     let url = Url::parse(text).map_err(UriError::NotAUrl)?;
     let is_printable = text

@@ -1,6 +1,7 @@
 //! [`is_uuid`]: recognizes UUIDs.
 
-/// Returns whether a string is a UUID in its 36-character form (RFC 9562 section 4), in any letter case.
+/// Returns whether a string is a UUID in its 36-character form (RFC 9562 section 4), in any letter
+/// case.
 pub fn is_uuid(text: &str) -> bool {
     const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
     let is_group = |(group, length): (&str, usize)| {

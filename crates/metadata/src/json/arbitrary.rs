@@ -6,7 +6,8 @@ use url::Url;
 
 use crate::identifier::Issuer;
 
-/// Unknown members: names that no document defines, with values of every type except empty arrays and null.
+/// Unknown members: names that no document defines, with values of every type except empty arrays
+/// and null.
 pub(crate) fn extra() -> impl Strategy<Value = Map<String, Value>> {
     let value = prop_oneof![
         any::<bool>().prop_map(Value::from),

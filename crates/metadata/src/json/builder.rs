@@ -16,8 +16,8 @@ impl ObjectBuilder {
         Self(extra.clone())
     }
 
-    /// Like [`new`](Self::new), but omits members with an empty array, as metadata documents require (RFC 8414 and
-    /// RFC 9728, both section 3.2).
+    /// Like [`new`](Self::new), but omits members with an empty array, as metadata documents
+    /// require (RFC 8414 and RFC 9728, both section 3.2).
     pub(crate) fn for_metadata(extra: &Map<String, Value>) -> Self {
         let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
         let kept = extra.iter().filter(|(_, value)| !is_empty(value));

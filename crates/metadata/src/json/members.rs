@@ -9,9 +9,11 @@ use crate::{
     time::{UnixTime, numeric_date},
 };
 
-/// The members of a JSON object. Known members are taken out by name; the remaining ones are unknown.
+/// The members of a JSON object. Known members are taken out by name; the remaining ones are
+/// unknown.
 ///
-/// An optional member that is `null` counts as missing, because several authorization servers send `null`.
+/// An optional member that is `null` counts as missing, because several authorization servers send
+/// `null`.
 pub(crate) struct Members(Map<String, Value>);
 
 impl Members {
@@ -120,7 +122,8 @@ impl Members {
             .transpose()
     }
 
-    /// Takes a duration in seconds, rounded down. A longer one than [`u64`] holds counts as [`u64::MAX`].
+    /// Takes a duration in seconds, rounded down. A longer one than [`u64`] holds counts as
+    /// [`u64::MAX`].
     pub(crate) fn seconds(&mut self, member: &'static str) -> Result<Option<u64>, DocumentError> {
         let Some(value) = self.value(member) else {
             return Ok(None);
@@ -145,7 +148,8 @@ impl Members {
     }
 }
 
-/// Returns the strings of an array; `None` if the value is not an array or has an entry of another type.
+/// Returns the strings of an array; `None` if the value is not an array or has an entry of another
+/// type.
 fn into_strings(value: Value) -> Option<Vec<String>> {
     let Value::Array(entries) = value else {
         return None;

@@ -12,8 +12,8 @@ use crate::json::error::DocumentError;
 
 /// A JSON value that should be an object without duplicate members.
 ///
-/// `serde_json::Map` keeps the last of two members with the same name. Parsers that disagree on which one counts allow
-/// attackers to bypass checks, so duplicates are rejected.
+/// `serde_json::Map` keeps the last of two members with the same name. Parsers that disagree on
+/// which one counts allow attackers to bypass checks, so duplicates are rejected.
 pub(crate) enum ParsedObject {
     /// An object.
     Members(Map<String, Value>),

@@ -8,8 +8,9 @@ use crate::secret::constant_time;
 
 /// A bearer access token (RFC 6750).
 ///
-/// It is wiped from memory on drop and compared in constant time. It does not implement `Display` or `Serialize`;
-/// `Debug` prints `AccessToken([redacted])`. The content is not checked: it may be a JWT, an opaque string or invalid.
+/// It is wiped from memory on drop and compared in constant time. It does not implement `Display`
+/// or `Serialize`; `Debug` prints `AccessToken([redacted])`. The content is not checked: it may be
+/// a JWT, an opaque string or invalid.
 #[derive(Clone)]
 pub struct AccessToken(Zeroizing<Box<str>>);
 

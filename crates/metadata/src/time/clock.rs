@@ -29,8 +29,9 @@ impl UnixTime {
         self.0
     }
 
-    /// Returns the time for a notation with years of four digits, such as RFC 3339. A time after the year 9999 becomes the last
-    /// millisecond of that year, so no time from a token, an identifier or another process makes the notation fail.
+    /// Returns the time for a notation with years of four digits, such as RFC 3339. A time after
+    /// the year 9999 becomes the last millisecond of that year, so no time from a token, an
+    /// identifier or another process makes the notation fail.
     pub fn until_year_9999(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.0.min(LAST_OF_YEAR_9999))
     }
@@ -58,7 +59,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One reading of both clocks. It travels with the work that it was read for, so that one request reads the clocks once.
+/// One reading of both clocks. It travels with the work that it was read for, so that one request
+/// reads the clocks once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// The wall clock, which the times in tokens and records are compared with.
@@ -72,7 +74,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the wall-clock time, used for token lifetimes.
     fn now(&self) -> UnixTime;
 
-    /// Returns the time since an arbitrary fixed moment. It never decreases. Used for timeouts and ages.
+    /// Returns the time since an arbitrary fixed moment. It never decreases. Used for timeouts and
+    /// ages.
     fn monotonic(&self) -> Duration;
 
     /// Reads both clocks.

@@ -7,8 +7,8 @@ use crate::time::UnixTime;
 /// 9999-12-31T23:59:59Z, the latest date that is accepted.
 const LATEST: u64 = 253_402_300_799;
 
-/// Parses a numeric date, rounded to milliseconds. Returns `None` unless the value is a number from the epoch to the year
-/// 9999.
+/// Parses a numeric date, rounded to milliseconds. Returns `None` unless the value is a number from
+/// the epoch to the year 9999.
 pub(crate) fn parse(value: &Value) -> Option<UnixTime> {
     let Value::Number(number) = value else {
         return None;
@@ -24,7 +24,8 @@ pub(crate) fn from_integer(secs: u64) -> Option<UnixTime> {
     (secs <= LATEST).then(|| UnixTime::from_secs(secs))
 }
 
-/// Converts a number of seconds with a fraction or an exponent. Returns `None` if the date is out of range.
+/// Converts a number of seconds with a fraction or an exponent. Returns `None` if the date is out
+/// of range.
 pub(crate) fn from_float(secs: f64) -> Option<UnixTime> {
     // `contains` is false for NaN. In this range the product is below 2^53, so the cast is exact.
     (0.0..=LATEST as f64)

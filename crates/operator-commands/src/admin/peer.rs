@@ -1,7 +1,8 @@
-//! Connects to the unix socket of the listener for administrators, and checks whose process listens there.
+//! Connects to the unix socket of the listener for administrators, and checks whose process listens
+//! there.
 //!
-//! The token must not reach another user's process, such as one that created a socket in a shared folder while the server was
-//! stopped.
+//! The token must not reach another user's process, such as one that created a socket in a shared
+//! folder while the server was stopped.
 
 use std::{
     error::Error,
@@ -38,8 +39,9 @@ impl fmt::Display for UntrustedPeer {
 
 impl Error for UntrustedPeer {}
 
-/// Connects to the socket. Its process belongs to root, to the user of this process, or to the user to whom the path belongs: the owner of
-/// the socket, if only this user, root and the user of this process can replace it.
+/// Connects to the socket. Its process belongs to root, to the user of this process, or to the user
+/// to whom the path belongs: the owner of the socket, if only this user, root and the user of this
+/// process can replace it.
 ///
 /// # Errors
 /// Fails when nothing listens there, and with [`UntrustedPeer`] for the process of another user.
@@ -59,8 +61,8 @@ pub(super) async fn connect(path: &Path) -> anyhow::Result<UnixStream> {
     }
 }
 
-/// Returns whether the socket is this user's, and only this user, root and the user of this process can replace it or a folder of its
-/// path. Links are checked as well as what they lead to.
+/// Returns whether the socket is this user's, and only this user, root and the user of this process
+/// can replace it or a folder of its path. Links are checked as well as what they lead to.
 fn belongs_to(path: &Path, user: u32) -> io::Result<bool> {
     let (absolute, resolved) = (std::path::absolute(path)?, fs::canonicalize(path)?);
     if fs::symlink_metadata(&resolved)?.uid() != user {
@@ -98,7 +100,8 @@ mod tests {
         assert!(connect(&path).await.is_ok());
     }
 
-    /// E12: a path belongs to a user only if no one else can write to its folders. That of a temporary folder does not.
+    /// E12: a path belongs to a user only if no one else can write to its folders. That of a
+    /// temporary folder does not.
     #[test]
     fn a_path_in_a_shared_folder_belongs_to_no_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,8 @@ use url::Url;
 use crate::cli::AdminTarget;
 
 const DEFAULT_CONFIG: &str = "portcullis.toml";
-/// The socket that is used if nothing names a listener: that of the packaged service's folder for unix sockets.
+/// The socket that is used if nothing names a listener: that of the packaged service's folder for
+/// unix sockets.
 const DEFAULT_SOCKET: &str = "/run/portcullis/admin.sock";
 
 /// The listener of a server, and its token.
@@ -39,7 +40,8 @@ impl Target {
     /// Returns the listener of the arguments. Nothing is sent.
     ///
     /// # Errors
-    /// Fails when the configuration cannot be read or has no `[admin]`, the URL would expose the token, or there is no token.
+    /// Fails when the configuration cannot be read or has no `[admin]`, the URL would expose the
+    /// token, or there is no token.
     pub(super) fn new(arguments: &AdminTarget) -> anyhow::Result<Self> {
         let (place, configured) = match (&arguments.url, &arguments.socket) {
             (Some(url), _) => (Place::Url(parse_url(url)?), None),

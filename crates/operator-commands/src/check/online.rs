@@ -37,8 +37,8 @@ impl Part {
     pub(crate) const ALL: [Self; 3] = [Self::Listener, Self::Issuers, Self::Upstreams];
 }
 
-/// Queries the services of these parts of a plan, one after the other. Prints the progress to standard error and, if
-/// `prints_steps`, each step to standard output when it is complete.
+/// Queries the services of these parts of a plan, one after the other. Prints the progress to
+/// standard error and, if `prints_steps`, each step to standard output when it is complete.
 ///
 /// # Errors
 /// Fails when standard output is closed.
@@ -59,7 +59,8 @@ pub(crate) async fn examine_and_print(
     printed.map(|()| report)
 }
 
-/// Each step is passed to `on_step` when it is complete; `on_start` gets the name of what is queried next.
+/// Each step is passed to `on_step` when it is complete; `on_start` gets the name of what is
+/// queried next.
 async fn examine(
     parts: &[Part],
     plan: &Plan,

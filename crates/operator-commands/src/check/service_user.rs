@@ -1,5 +1,5 @@
-//! Warnings of `check` as root about files that the service of the packages cannot read: root can read every file, and the
-//! service runs as its own user.
+//! Warnings of `check` as root about files that the service of the packages cannot read: root can
+//! read every file, and the service runs as its own user.
 
 use std::{
     fs, io,
@@ -14,8 +14,9 @@ use serde_json::Value;
 const USER: &str = "portcullis";
 const DIRECTORY: &str = "/etc/portcullis";
 
-/// Returns a warning for each file of the service's configuration that its user cannot read. Returns none if this process is
-/// not root's, the configuration is another one, or there is no such user.
+/// Returns a warning for each file of the service's configuration that its user cannot read.
+/// Returns none if this process is not root's, the configuration is another one, or there is no
+/// such user.
 pub(super) fn warnings(file: &Path, config: &Config) -> Vec<String> {
     let is_of_service = fs::canonicalize(file).is_ok_and(|file| file.starts_with(DIRECTORY));
     if !rustix::process::geteuid().is_root() || !is_of_service {
@@ -93,7 +94,8 @@ impl Accounts {
 }
 
 impl User {
-    /// Whether the permissions allow the user what `bits` say: 4 for reading, 1 for searching a directory.
+    /// Whether the permissions allow the user what `bits` say: 4 for reading, 1 for searching a
+    /// directory.
     fn may(&self, metadata: &fs::Metadata, bits: u32) -> bool {
         let shift = if metadata.uid() == self.id {
             6
@@ -106,7 +108,8 @@ impl User {
     }
 }
 
-/// Returns the directory or file that keeps a user from reading a file. A file that does not exist is an error of its own.
+/// Returns the directory or file that keeps a user from reading a file. A file that does not exist
+/// is an error of its own.
 fn closed(file: &Path, user: &User) -> Option<Closed> {
     let file = fs::canonicalize(file).ok()?;
     let of = |path: &Path, bits: u32| -> io::Result<Option<Closed>> {
@@ -161,7 +164,8 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Adds the files in a value. A secret is `{ file = "…" }`; other keys of files end with `_file`, or are those of certificates.
+/// Adds the files in a value. A secret is `{ file = "…" }`; other keys of files end with `_file`,
+/// or are those of certificates.
 fn collect(key: &str, name: &str, value: &Value, files: &mut Vec<(String, PathBuf)>) {
     match value {
         Value::Object(members) => {

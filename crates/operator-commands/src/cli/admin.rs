@@ -20,16 +20,20 @@ pub struct Admin {
 
 #[derive(Subcommand)]
 pub(crate) enum AdminCommand {
-    /// List the sessions in the table of a running server: hash, owner, age, last use and open streams.
+    /// List the sessions in the table of a running server: hash, owner, age, last use and open
+    /// streams.
     ///
-    /// Sessions that no request has used since a restart are in no table. They are not listed, and continue at their next use.
+    /// Sessions that no request has used since a restart are in no table. They are not listed, and
+    /// continue at their next use.
     Sessions(AdminSessions),
     /// End sessions: one by its hash, or all of a subject or a client.
     ///
-    /// All sessions of a subject or a client end, including those in no table, and their event streams close. A client with a valid
-    /// token can open a new session: revoke its tokens at the issuer first.
+    /// All sessions of a subject or a client end, including those in no table, and their event
+    /// streams close. A client with a valid token can open a new session: revoke its tokens at the
+    /// issuer first.
     End(AdminEnd),
-    /// Drop the cached tokens of an issuer, end the event streams that they opened, and fetch the issuer's keys again.
+    /// Drop the cached tokens of an issuer, end the event streams that they opened, and fetch the
+    /// issuer's keys again.
     ///
     /// Each token is then verified again at its next use.
     DropTokens(AdminDropTokens),
@@ -38,8 +42,8 @@ pub(crate) enum AdminCommand {
 // The server that a command is sent to, and the credentials and output of the command.
 #[derive(Args)]
 pub(crate) struct AdminTarget {
-    /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml; without that file,
-    /// the socket /run/portcullis/admin.sock if it exists.
+    /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml;
+    /// without that file, the socket /run/portcullis/admin.sock if it exists.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["url", "socket"])]
     pub(crate) config: Option<PathBuf>,
     /// The URL of the listener for administrators, instead of a configuration file.
@@ -48,7 +52,8 @@ pub(crate) struct AdminTarget {
     /// The unix socket of the listener for administrators, instead of a configuration file.
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// A file with the admin token. Default: the source in the configuration file, else PORTCULLIS_ADMIN_TOKEN.
+    /// A file with the admin token. Default: the source in the configuration file, else
+    /// PORTCULLIS_ADMIN_TOKEN.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// A PEM file with the certificates to trust for an https URL, instead of the system's.

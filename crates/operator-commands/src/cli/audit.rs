@@ -11,9 +11,9 @@ use portcullis_audit::Head;
 pub enum AuditCommand {
     /// Verify the chain of audit records: that none was changed, inserted, removed or moved.
     ///
-    /// The files can be named in any order. Name rotated files, too. The removal of the last records shows only in a head
-    /// from the log (`audit.head`); give it with --head. Exits with 1 at the first break, with its file and line, or if a file
-    /// cannot be read.
+    /// The files can be named in any order. Name rotated files, too. The removal of the last
+    /// records shows only in a head from the log (`audit.head`); give it with --head. Exits with 1
+    /// at the first break, with its file and line, or if a file cannot be read.
     Verify(AuditVerify),
 }
 
@@ -22,7 +22,8 @@ pub struct AuditVerify {
     /// The files of the trail: the current one and rotated ones, such as `audit.jsonl*`.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// A file with the key of the chain, and former keys on further lines. Default: the source in the configuration.
+    /// A file with the key of the chain, and former keys on further lines. Default: the source in
+    /// the configuration.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// The configuration file (TOML), whose `audit.key` or `state_dir` has the key.

@@ -20,9 +20,11 @@ pub struct Check {
     /// The configuration file (TOML). `PORTCULLIS_*` variables override its values.
     #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
     pub(crate) config: PathBuf,
-    /// Also query the live services: the port, the issuers with their keys and introspection endpoints, and the upstreams.
+    /// Also query the live services: the port, the issuers with their keys and introspection
+    /// endpoints, and the upstreams.
     ///
-    /// Tokens are not needed. It sends a made-up token to introspection endpoints, and opens and ends a session at each upstream.
+    /// Tokens are not needed. It sends a made-up token to introspection endpoints, and opens and
+    /// ends a session at each upstream.
     #[arg(long)]
     pub(crate) online: bool,
     /// Print JSON: values, errors, warnings and notes, and with --online its steps.

@@ -38,10 +38,12 @@ pub struct Idp {
     /// The lifetime of an access token, 1s to 1h.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
     pub(crate) token_lifetime: Duration,
-    /// Imitate what a provider rejects, omits and renames. The server prints the differences when it starts.
+    /// Imitate what a provider rejects, omits and renames. The server prints the differences when
+    /// it starts.
     #[arg(long, value_enum, value_name = "PROVIDER")]
     pub(crate) like: Option<Like>,
-    /// Add a claim to access tokens, such as `groups='["admins"]'`: JSON, or else a string. May be repeated.
+    /// Add a claim to access tokens, such as `groups='["admins"]'`: JSON, or else a string. May be
+    /// repeated.
     #[arg(long = "claim", value_name = "NAME=VALUE")]
     pub(crate) claims: Vec<String>,
     /// How the token endpoint authenticates clients; see below.
@@ -68,7 +70,8 @@ pub struct Idp {
     /// Require a nonce in DPoP proofs.
     #[arg(long)]
     pub(crate) dpop_nonces: bool,
-    /// Serve `/admin/rotate`, `/admin/faults`, `/admin/forget` and `/admin/device`, for tests; see below.
+    /// Serve `/admin/rotate`, `/admin/faults`, `/admin/forget` and `/admin/device`, for tests; see
+    /// below.
     #[arg(long)]
     pub(crate) admin: bool,
 }

@@ -1,5 +1,5 @@
-//! The command lines of `demo` and `idp` in packages without the feature `dev`: any arguments, for an error that says which
-//! packages have the commands.
+//! The command lines of `demo` and `idp` in packages without the feature `dev`: any arguments, for
+//! an error that says which packages have the commands.
 
 use clap::Args;
 

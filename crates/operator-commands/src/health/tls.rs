@@ -42,8 +42,9 @@ pub(crate) fn any_certificate() -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(config))
 }
 
-/// Accepts every certificate. The certificate is for the name that clients use, and not for the address. The request
-/// contains no secret, and nothing depends on the response but the result of a check.
+/// Accepts every certificate. The certificate is for the name that clients use, and not for the
+/// address. The request contains no secret, and nothing depends on the response but the result of a
+/// check.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

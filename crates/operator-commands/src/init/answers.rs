@@ -10,7 +10,8 @@ use super::{template, values::Values};
 use portcullis_config::plan::Plan;
 use portcullis_serve::runnable_plan;
 
-/// The answers so far. Values without an answer have a valid default, so that the others can be validated.
+/// The answers so far. Values without an answer have a valid default, so that the others can be
+/// validated.
 ///
 /// After an invalid answer, its value stays until the next answer to the same question.
 #[derive(Default)]
@@ -25,7 +26,8 @@ impl Answers {
         self.0
     }
 
-    /// Sets the base URL, and the address to listen on: that of the URL, or a local one that a proxy in front connects to.
+    /// Sets the base URL, and the address to listen on: that of the URL, or a local one that a
+    /// proxy in front connects to.
     ///
     /// # Errors
     /// As all setters: fails with the reason, in one line, when the configuration would be invalid.
@@ -56,7 +58,8 @@ impl Answers {
         self.0.listen.set_port(port);
     }
 
-    /// Sets the upstream, and another port to listen on if the proxy in front would use that of the upstream.
+    /// Sets the upstream, and another port to listen on if the proxy in front would use that of the
+    /// upstream.
     ///
     /// # Errors
     /// Fails also when the upstream is the address of this server.
@@ -155,7 +158,8 @@ impl Answers {
     }
 }
 
-/// Returns the address and port of an http URL, which has a loopback host. For https, a local address for a proxy.
+/// Returns the address and port of an http URL, which has a loopback host. For https, a local
+/// address for a proxy.
 fn listen_address(base_url: &Url) -> SocketAddr {
     if base_url.scheme() != "http" {
         return SocketAddr::from((Ipv4Addr::LOCALHOST, Values::PORT));

@@ -34,8 +34,8 @@ pub(super) enum Found {
         /// The algorithms of its keys. Empty if the default fits.
         algorithms: Vec<Algorithm>,
     },
-    /// The metadata is of an issuer with another host or path, or without metadata of its own. A person decides whether it is
-    /// meant.
+    /// The metadata is of an issuer with another host or path, or without metadata of its own. A
+    /// person decides whether it is meant.
     Other { issuer: Issuer, reason: String },
 }
 
@@ -55,10 +55,11 @@ pub(super) fn as_written(text: &str) -> Result<Issuer, String> {
     Ok(issuer)
 }
 
-/// Finds the issuer of a URL: the issuer itself, with or without the slash at the end, or the URL of its metadata.
+/// Finds the issuer of a URL: the issuer itself, with or without the slash at the end, or the URL
+/// of its metadata.
 ///
-/// The metadata is fetched, and that of the issuer in it must name the same issuer (RFC 8414 section 3.3). If there is no
-/// metadata for the path, its parents are searched.
+/// The metadata is fetched, and that of the issuer in it must name the same issuer (RFC 8414
+/// section 3.3). If there is no metadata for the path, its parents are searched.
 ///
 /// # Errors
 /// Fails with the reason if the text is not a URL, or there is no metadata.
@@ -129,8 +130,8 @@ fn parse(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The places of the metadata, in the order of the search: the entered URL if it is one, then those for its path and for the
-/// parents of that.
+/// The places of the metadata, in the order of the search: the entered URL if it is one, then those
+/// for its path and for the parents of that.
 fn documents(entered: &Url) -> Vec<Url> {
     let mut documents: Vec<Url> = Vec::new();
     documents.extend(entered.path().contains(WELL_KNOWN).then(|| entered.clone()));

@@ -66,7 +66,8 @@ impl Provider {
         }
     }
 
-    /// The comment in the table of the issuer, with the line to adapt. `resource` is the URL of the endpoint.
+    /// The comment in the table of the issuer, with the line to adapt. `resource` is the URL of the
+    /// endpoint.
     pub(super) fn comment(self, resource: &str) -> String {
         let lines = match self {
             Self::Entra => "Microsoft Entra ID writes the application's ID into `aud`, not the URL of the resource. Uncomment this with\n\

@@ -29,8 +29,8 @@ impl Questions {
         }
     }
 
-    /// Returns the answer without spaces around it, or the default if it is empty. Without a default, an empty answer is
-    /// returned.
+    /// Returns the answer without spaces around it, or the default if it is empty. Without a
+    /// default, an empty answer is returned.
     ///
     /// # Errors
     /// Fails when the input ends.

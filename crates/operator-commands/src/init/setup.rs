@@ -75,8 +75,8 @@ impl<'a> Setup<'a> {
     /// Gets and tests all answers.
     ///
     /// # Errors
-    /// Fails if an option is invalid, or is missing without a terminal; if no answer is accepted after [`MAX_ATTEMPTS`]; and if the
-    /// input ends or the output is closed.
+    /// Fails if an option is invalid, or is missing without a terminal; if no answer is accepted
+    /// after [`MAX_ATTEMPTS`]; and if the input ends or the output is closed.
     pub(super) fn ask_all(&mut self) -> anyhow::Result<()> {
         self.answers
             .set_trusted_proxies(&self.arguments.trusted_proxies)
@@ -176,7 +176,8 @@ impl<'a> Setup<'a> {
         Ok((self.answers.into_values(), plan))
     }
 
-    /// Takes the answer of the option, or asks until there is a valid one. Then tests it; the user can give another answer.
+    /// Takes the answer of the option, or asks until there is a valid one. Then tests it; the user
+    /// can give another answer.
     fn answer(
         &mut self,
         question: Question<'_>,
@@ -261,7 +262,8 @@ impl<'a> Setup<'a> {
                 Ok(self.answers.set_issuer(issuer, algorithms)?)
             }
             Ok(Found::Other { issuer, reason }) => {
-                // First validates the issuer: for the template of a provider, that error is more precise.
+                // First validates the issuer: for the template of a provider, that error is more
+                // precise.
                 self.answers.set_issuer(issuer.clone(), Vec::new())?;
                 let reason = format!("{reason}; give that issuer if tokens have this `iss`");
                 Err(Invalid {

@@ -16,10 +16,12 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Returns the target at this path. An existing file is replaced only with `force`, or if the user agrees.
+    /// Returns the target at this path. An existing file is replaced only with `force`, or if the
+    /// user agrees.
     ///
     /// # Errors
-    /// Fails if the folder does not exist, or there is a file that the user does not want to replace.
+    /// Fails if the folder does not exist, or there is a file that the user does not want to
+    /// replace.
     pub(super) fn open(
         path: &Path,
         force: bool,
@@ -51,7 +53,8 @@ impl Target {
         })
     }
 
-    /// Writes the file. It has the permissions of the one that it replaces, and otherwise everyone can read it.
+    /// Writes the file. It has the permissions of the one that it replaces, and otherwise everyone
+    /// can read it.
     ///
     /// # Errors
     /// Fails if the file cannot be written, or has changed meanwhile.
@@ -73,7 +76,8 @@ impl Target {
         Ok(())
     }
 
-    /// The option `--config` for other commands, with a space before it. Empty for the default file.
+    /// The option `--config` for other commands, with a space before it. Empty for the default
+    /// file.
     pub(super) fn option(&self) -> String {
         let path = self.path.display().to_string();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);

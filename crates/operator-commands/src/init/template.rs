@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::{provider, values::Values};
 
-/// The issuer while there is no answer. The name is reserved (RFC 2606), so that it is never reached.
+/// The issuer while there is no answer. The name is reserved (RFC 2606), so that it is never
+/// reached.
 const UNKNOWN_ISSUER: &str = "https://issuer.invalid";
 
 /// Returns the text of the configuration file, with comments.

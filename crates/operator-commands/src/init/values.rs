@@ -7,7 +7,8 @@ use portcullis_metadata::Issuer;
 
 /// The values of the configuration file. [`Values::default`] is valid.
 pub(super) struct Values {
-    /// The scheme, host and port that clients use, without a slash at the end. Default: [`Values::BASE_URL`].
+    /// The scheme, host and port that clients use, without a slash at the end. Default:
+    /// [`Values::BASE_URL`].
     pub(super) base_url: String,
     /// The address to listen on. Default: loopback and [`Values::PORT`].
     pub(super) listen: SocketAddr,

@@ -20,7 +20,8 @@ impl Authenticated {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Completes after this time if no request has had a valid token by then. Otherwise never completes.
+    /// Completes after this time if no request has had a valid token by then. Otherwise never
+    /// completes.
     pub(super) async fn missing_after(&self, timeout: Duration) {
         sleep(timeout).await;
         if self.0.load(Ordering::Relaxed) {

@@ -28,8 +28,8 @@ pub(super) struct Dropping {
     ticket: Option<EndTicket>,
 }
 
-/// Fetches the keys and metadata of an issuer again, drops its cached tokens, ends the streams that they opened, and begins to have
-/// the other replicas do the same.
+/// Fetches the keys and metadata of an issuer again, drops its cached tokens, ends the streams that
+/// they opened, and begins to have the other replicas do the same.
 ///
 /// # Errors
 /// Fails if the issuer is not configured.

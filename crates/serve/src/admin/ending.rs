@@ -34,8 +34,9 @@ enum TargetType {
 /// Ends sessions and their streams in this process, and begins to record the end.
 ///
 /// # Errors
-/// Fails if no session of the table has the hash. Fails if the issuer is neither configured nor that of a session in the table:
-/// after a reload that removes an issuer, earlier requests can still open sessions of it.
+/// Fails if no session of the table has the hash. Fails if the issuer is neither configured nor
+/// that of a session in the table: after a reload that removes an issuer, earlier requests can
+/// still open sessions of it.
 pub(super) fn begin(state: &ServerState, target: EndTarget) -> Result<Ending, AdminError> {
     match target {
         EndTarget::Session(hash) => end_session(state, hash),
@@ -56,8 +57,9 @@ impl Ending {
     }
 }
 
-/// Returns the error for an end that is not recorded, with a fix that can work: an ended session is not in the table any more,
-/// so that its hash is unknown to a second request. The owners are still known.
+/// Returns the error for an end that is not recorded, with a fix that can work: an ended session is
+/// not in the table any more, so that its hash is unknown to a second request. The owners are still
+/// known.
 fn not_recorded(target: TargetType, unconfirmed: Unconfirmed) -> AdminError {
     let (ended, pronoun, fix) = match target {
         TargetType::Session => (
@@ -89,7 +91,8 @@ fn end_session(state: &ServerState, hash: LogHash) -> Result<Ending, AdminError>
         .sessions
         .end(&session, EndReason::Administrator)
         .ok_or_else(unknown)?;
-    // The sweep ends the streams whose session has ended. Streams of requests without a session stay.
+    // The sweep ends the streams whose session has ended. Streams of requests without a session
+    // stay.
     process.streams.sweep();
     process.upstream_ends.add_all(&[session]);
     let result = EndResult {
@@ -103,14 +106,16 @@ fn end_session(state: &ServerState, hash: LogHash) -> Result<Ending, AdminError>
     })
 }
 
-/// Ends the sessions of a subject or a client by a floor: sessions in no table end, too, and those opened later do not.
+/// Ends the sessions of a subject or a client by a floor: sessions in no table end, too, and those
+/// opened later do not.
 fn end_owners(state: &ServerState, owners: &EndOwners) -> Result<Ending, AdminError> {
     let process = state.process();
     let filter = owners.filter();
     let mut tickets = Vec::new();
     let mut sessions = Vec::new();
     for issuer in issuers(state, &filter)? {
-        // The sessions that the floor ended are told to their upstreams: a list from before would lack those opened meanwhile.
+        // The sessions that the floor ended are told to their upstreams: a list from before would
+        // lack those opened meanwhile.
         let ended = process
             .sessions
             .end_scope(scope(&issuer, &owners.names), EndReason::Administrator);
@@ -122,7 +127,8 @@ fn end_owners(state: &ServerState, owners: &EndOwners) -> Result<Ending, AdminEr
         tickets.push(ticket);
         sessions.extend(of_issuer);
     }
-    // Streams are selected by their token and not by their session, because requests without a session can have streams.
+    // Streams are selected by their token and not by their session, because requests without a
+    // session can have streams.
     let is_ended = |request: &StreamRequest<'_>| {
         request.principal.is_some_and(|principal| {
             filter.matches_names(
@@ -147,8 +153,8 @@ fn end_owners(state: &ServerState, owners: &EndOwners) -> Result<Ending, AdminEr
     })
 }
 
-/// Returns the issuers whose sessions end: all that are configured, and those of the owners' sessions in the table. If the
-/// filter names an issuer, only this one.
+/// Returns the issuers whose sessions end: all that are configured, and those of the owners'
+/// sessions in the table. If the filter names an issuer, only this one.
 fn issuers(state: &ServerState, filter: &OwnerFilter) -> Result<BTreeSet<String>, AdminError> {
     let mut issuers: BTreeSet<String> = state
         .issuers()
@@ -336,7 +342,8 @@ mod tests {
         assert!(!kept.has_ended());
     }
 
-    /// E12: a subject ends with all its clients, a client with all its subjects, and both together only the one owner.
+    /// E12: a subject ends with all its clients, a client with all its subjects, and both together
+    /// only the one owner.
     #[test]
     fn names_select_the_scope() {
         let issuer = "https://i";

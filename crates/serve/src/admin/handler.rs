@@ -53,7 +53,8 @@ impl Handler for AdminHandler {
             authenticated,
             permit,
         } = self.clone();
-        // A task of its own, so that the action is completed and reported even if the client disconnects.
+        // A task of its own, so that the action is completed and reported even if the client
+        // disconnects.
         let action = tokio::spawn(async move {
             let _permit = permit;
             let mut report = Report::new(peer);

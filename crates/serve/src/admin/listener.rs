@@ -1,4 +1,5 @@
-//! The socket for administrators: a TCP port, or a unix socket that only the user of the server can use.
+//! The socket for administrators: a TCP port, or a unix socket that only the user of the server can
+//! use.
 
 use std::{
     fmt, fs, io,
@@ -57,7 +58,8 @@ pub(super) enum AcceptedStream {
 }
 
 impl AdminListener {
-    /// Opens the port, or creates the socket with mode 0600. The socket of a process that has ended is replaced.
+    /// Opens the port, or creates the socket with mode 0600. The socket of a process that has ended
+    /// is replaced.
     ///
     /// # Errors
     /// When the place cannot be listened on. The message says how to fix it.
@@ -122,7 +124,8 @@ impl fmt::Display for Listening {
     }
 }
 
-/// Connections are refused until the socket listens, so that none is accepted before its mode is set.
+/// Connections are refused until the socket listens, so that none is accepted before its mode is
+/// set.
 fn bind_unix(path: &Path) -> anyhow::Result<(std::os::unix::net::UnixListener, SocketFile)> {
     remove_stale(path)?;
     let address = SocketAddrUnix::new(path)

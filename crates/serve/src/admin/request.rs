@@ -88,7 +88,8 @@ impl Route {
     /// Returns the route of a request's path, method and media type.
     ///
     /// # Errors
-    /// Fails with 404 if there is no such path, 405 if it has another method, and 415 if a body is not JSON.
+    /// Fails with 404 if there is no such path, 405 if it has another method, and 415 if a body is
+    /// not JSON.
     pub(super) fn of(head: &Parts) -> Result<Self, AdminError> {
         let (route, method) = match head.uri.path() {
             SESSIONS => (Self::ListSessions, Method::GET),

@@ -14,7 +14,8 @@ use http_body_util::Full;
 use portcullis_telemetry::metrics::Exposition;
 use serde::Serialize;
 
-/// The body of a response whose value cannot be serialized: a constant, because its serialization cannot fail.
+/// The body of a response whose value cannot be serialized: a constant, because its serialization
+/// cannot fail.
 const NOT_SERIALIZED: &str = r#"{"error":{"code":"server.not_serialized","message":"the response cannot be serialized; the log has the cause"}}"#;
 
 /// An error with its status and reason code. The message may contain text from the request.
@@ -58,8 +59,8 @@ impl AdminError {
         Self::new(StatusCode::NOT_FOUND, "admin.issuer_unknown", message)
     }
 
-    /// The error for another method than that of the path. The response names the method in `Allow` (RFC 9110 section
-    /// 15.5.6).
+    /// The error for another method than that of the path. The response names the method in `Allow`
+    /// (RFC 9110 section 15.5.6).
     pub(super) fn method_not_allowed(allowed: Method) -> Self {
         let message = format!("the method of this path is {allowed}");
         let error = Self::new(
@@ -96,8 +97,8 @@ impl AdminError {
     }
 }
 
-/// Returns a response with a value as its body. If the value cannot be serialized, logs the cause and returns an error
-/// with status 500.
+/// Returns a response with a value as its body. If the value cannot be serialized, logs the cause
+/// and returns an error with status 500.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
     let (status, body) = match serde_json::to_vec(value) {
         Ok(body) => (status, body),

@@ -1,4 +1,5 @@
-//! The activity of a connection: how many requests it has in progress, and how many of them are blocked.
+//! The activity of a connection: how many requests it has in progress, and how many of them are
+//! blocked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,9 +8,10 @@ use tokio::time::Instant;
 
 /// The requests in progress on one connection.
 ///
-/// A request is blocked while the transport has a part of its response and does not request the next one, because the
-/// client does not read or grants no window. A request whose response waits for the upstream is not blocked. A
-/// connection is inactive while it has no request, or while all of its requests are blocked.
+/// A request is blocked while the transport has a part of its response and does not request the
+/// next one, because the client does not read or grants no window. A request whose response waits
+/// for the upstream is not blocked. A connection is inactive while it has no request, or while all
+/// of its requests are blocked.
 #[derive(Debug)]
 pub(crate) struct Activity(Mutex<State>);
 
@@ -24,8 +26,8 @@ struct State {
     is_closed: bool,
 }
 
-/// Why a connection is inactive, and since when. Idle connections compare as less than blocked ones, and longer times as
-/// less than shorter ones.
+/// Why a connection is inactive, and since when. Idle connections compare as less than blocked
+/// ones, and longer times as less than shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Inactivity {
     /// The connection has no request.
@@ -53,7 +55,8 @@ impl Activity {
         })))
     }
 
-    /// Counts a request until the returned guard is dropped. Returns `None` if the connection is being closed.
+    /// Counts a request until the returned guard is dropped. Returns `None` if the connection is
+    /// being closed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
         let is_open = self.with_state(|state| {
             state.in_flight += usize::from(!state.is_closed);
@@ -76,7 +79,8 @@ impl Activity {
         })
     }
 
-    /// Prevents further requests if the connection is inactive. Returns whether further requests are prevented.
+    /// Prevents further requests if the connection is inactive. Returns whether further requests
+    /// are prevented.
     pub(crate) fn close(&self) -> bool {
         self.with_state(|state| {
             state.is_closed |= state.inactivity().is_some();
@@ -84,11 +88,12 @@ impl Activity {
         })
     }
 
-    /// Returns when to check the connection again: the earliest time at which its inactivity can reach its limit.
-    /// Returns `None` if it has reached the limit.
+    /// Returns when to check the connection again: the earliest time at which its inactivity can
+    /// reach its limit. Returns `None` if it has reached the limit.
     pub(crate) fn next_check(&self, limits: InactivityLimits) -> Option<Instant> {
         let now = Instant::now();
-        // A connection that becomes inactive after this check cannot reach a limit before this time.
+        // A connection that becomes inactive after this check cannot reach a limit before this
+        // time.
         let latest = now + limits.idle.min(limits.blocked);
         let deadline = match self.with_state(|state| state.inactivity()) {
             None => latest,
@@ -115,7 +120,8 @@ impl State {
     }
 }
 
-/// One request in progress. It ends on drop, when the transport has taken the last part of its response.
+/// One request in progress. It ends on drop, when the transport has taken the last part of its
+/// response.
 #[derive(Debug)]
 #[must_use = "the request is counted only as long as this value exists"]
 pub(crate) struct InFlight {
@@ -124,7 +130,8 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// The transport has taken a part of the response: the request is blocked until it requests the next one.
+    /// The transport has taken a part of the response: the request is blocked until it requests the
+    /// next one.
     pub(super) fn block(&mut self) {
         let newly_blocked = usize::from(!self.is_blocked);
         self.is_blocked = true;
@@ -134,7 +141,8 @@ impl InFlight {
         });
     }
 
-    /// The transport has requested the next part, which is not ready: the request waits for the upstream.
+    /// The transport has requested the next part, which is not ready: the request waits for the
+    /// upstream.
     pub(super) fn unblock(&mut self) {
         if self.is_blocked {
             self.is_blocked = false;

@@ -13,7 +13,8 @@ use pin_project_lite::pin_project;
 pub(super) const MAX_FRAME: usize = 16 << 10;
 
 pin_project! {
-    /// The frames of a body, with larger data frames split into frames of at most [`MAX_FRAME`] bytes.
+    /// The frames of a body, with larger data frames split into frames of at most [`MAX_FRAME`]
+    /// bytes.
     #[derive(Debug)]
     pub(super) struct BoundedFrames<B> {
         #[pin]

@@ -14,8 +14,8 @@ use pin_project_lite::pin_project;
 use super::{activity::InFlight, bounded_frames::BoundedFrames};
 
 pin_project! {
-    /// A response future whose request counts as in progress until the end of the body. On a connection that is being
-    /// closed it never resolves.
+    /// A response future whose request counts as in progress until the end of the body. On a
+    /// connection that is being closed it never resolves.
     pub(crate) struct CountedResponse<F> {
         // `None` if the connection is being closed, and after completion.
         in_flight: Option<InFlight>,
@@ -70,8 +70,9 @@ where
 }
 
 pin_project! {
-    /// A response body whose request counts as in progress, and as blocked while the transport does not request the next
-    /// part. Yields parts of bounded size, so that a client that reads slowly makes progress within a large frame.
+    /// A response body whose request counts as in progress, and as blocked while the transport does
+    /// not request the next part. Yields parts of bounded size, so that a client that reads slowly
+    /// makes progress within a large frame.
     #[derive(Debug)]
     pub(crate) struct CountedBody<B> {
         #[pin]
@@ -82,8 +83,8 @@ pin_project! {
 }
 
 impl<B> CountedBody<B> {
-    /// The request is blocked from the start: the transport does not request the first part while the client does not
-    /// read earlier responses.
+    /// The request is blocked from the start: the transport does not request the first part while
+    /// the client does not read earlier responses.
     pub(super) fn new(body: B, mut in_flight: InFlight) -> Self {
         in_flight.block();
         Self {
@@ -106,7 +107,8 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         let polled = this.body.as_mut().poll_frame(cx);
         let is_first = !std::mem::replace(this.is_polled, true);
         match &polled {
-            // A body of one part is blocked since its creation a moment ago. This saves most responses a lock.
+            // A body of one part is blocked since its creation a moment ago. This saves most
+            // responses a lock.
             Poll::Ready(Some(Ok(_))) if is_first && this.body.is_end_stream() => {}
             Poll::Ready(Some(Ok(_))) => this.in_flight.block(),
             Poll::Ready(None | Some(Err(_))) | Poll::Pending => this.in_flight.unblock(),
@@ -189,8 +191,8 @@ mod tests {
         assert_eq!(activity.next_check(LIMITS), Some(Instant::now() + LIMIT));
     }
 
-    /// L9: a connection reaches its limit if no part of a response is taken for that time, before or after the first
-    /// part.
+    /// L9: a connection reaches its limit if no part of a response is taken for that time, before
+    /// or after the first part.
     #[tokio::test(start_paused = true)]
     async fn a_response_that_is_not_taken_blocks() {
         for taken in 0..3 {

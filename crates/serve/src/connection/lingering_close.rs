@@ -1,7 +1,8 @@
 //! Lingering close: a client that is still sending can read the response before the socket closes.
 //!
-//! The kernel resets a socket that is closed with unread bytes, and the reset discards the response that the client has
-//! not read yet. Therefore the write side is shut down first, and incoming bytes are read and discarded for a limited time.
+//! The kernel resets a socket that is closed with unread bytes, and the reset discards the response
+//! that the client has not read yet. Therefore the write side is shut down first, and incoming
+//! bytes are read and discarded for a limited time.
 
 use std::{
     io,
@@ -25,8 +26,8 @@ const MAX_BYTES: usize = 8 << 20;
 /// The time within which the client must stop sending.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Whether bytes arrived that are not part of a request whose head and body were read to their end. A connection and its
-/// requests share it.
+/// Whether bytes arrived that are not part of a request whose head and body were read to their end.
+/// A connection and its requests share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnreadBytes(Arc<Flags>);
 
@@ -209,7 +210,8 @@ mod tests {
         assert!((MAX_BYTES..MAX_BYTES + (1 << 20)).contains(&sent), "{sent}");
     }
 
-    /// B8: a client that sends nothing and does not close the connection is disconnected after a time.
+    /// B8: a client that sends nothing and does not close the connection is disconnected after a
+    /// time.
     #[tokio::test(start_paused = true)]
     async fn the_time_is_bounded() {
         let (_client, server) = duplex(1 << 10);

@@ -37,7 +37,8 @@ pin_project! {
 }
 
 impl<B: Body> RequestBody<B> {
-    /// Wraps a body. `unread` is set on HTTP/1.1 only, where the rest of a body precedes the next request.
+    /// Wraps a body. `unread` is set on HTTP/1.1 only, where the rest of a body precedes the next
+    /// request.
     pub(crate) fn new(body: B, unread: Option<UnreadBytes>, times: BodyTimeouts) -> Self {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());

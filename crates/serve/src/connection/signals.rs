@@ -19,8 +19,8 @@ pub(super) enum Signal {
 
 type SignalFuture = Pin<Box<dyn Future<Output = Signal> + Send>>;
 
-/// The shutdown and the timer of one connection. Each is polled only after it has woken the task, because a connection is polled
-/// several times per request, and the signals almost never come.
+/// The shutdown and the timer of one connection. Each is polled only after it has woken the task,
+/// because a connection is polled several times per request, and the signals almost never come.
 pub(super) struct Signals(FuturesUnordered<SignalFuture>);
 
 impl Signals {

@@ -1,4 +1,5 @@
-//! The table of open connections, which is searched for an idle or blocked connection to close for a new one.
+//! The table of open connections, which is searched for an idle or blocked connection to close for
+//! a new one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,9 +10,11 @@ use super::activity::{Activity, Inactivity};
 
 /// How many connections one search examines, which bounds its time.
 const SEARCH_LIMIT: usize = 256;
-/// A connection that was used or opened this recently is not closed: its next request may be on its way.
+/// A connection that was used or opened this recently is not closed: its next request may be on its
+/// way.
 const IDLE_GRACE: Duration = Duration::from_secs(1);
-/// A connection whose client took a part of a response this recently is not closed: its network may be slow.
+/// A connection whose client took a part of a response this recently is not closed: its network may
+/// be slow.
 const BLOCKED_GRACE: Duration = Duration::from_secs(2);
 
 /// The open connections of all workers.
@@ -68,9 +71,10 @@ impl ConnectionTable {
         }
     }
 
-    /// Closes the connection that has been idle for the longest time, of those that one search examines. If none is
-    /// idle, closes the one that has been blocked for the longest time. Returns whether a connection was closed. A
-    /// connection with a request that is not blocked is never closed.
+    /// Closes the connection that has been idle for the longest time, of those that one search
+    /// examines. If none is idle, closes the one that has been blocked for the longest time.
+    /// Returns whether a connection was closed. A connection with a request that is not blocked is
+    /// never closed.
     pub(crate) fn close_idle(&self) -> bool {
         let now = Instant::now();
         let mut table = self.0.lock();
@@ -170,8 +174,8 @@ mod tests {
         }
     }
 
-    /// L9: the connection that is idle for the longest time is closed. Connections that have a request or are new are
-    /// not.
+    /// L9: the connection that is idle for the longest time is closed. Connections that have a
+    /// request or are new are not.
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_connection_is_closed() {
         let mut served = Served::new();

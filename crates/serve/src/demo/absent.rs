@@ -1,4 +1,5 @@
-//! In place of the demo server, in packages without the feature `dev`: a server of which there is no value.
+//! In place of the demo server, in packages without the feature `dev`: a server of which there is
+//! no value.
 
 use std::convert::Infallible;
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{method_error::MethodError, tools};
 
-/// Calls a method. `principal` is that of the request; `None` if authorization is off. The resource serves the revisions in
-/// `served`.
+/// Calls a method. `principal` is that of the request; `None` if authorization is off. The resource
+/// serves the revisions in `served`.
 ///
 /// # Errors
 /// Fails if the era of the request does not have the method, or a parameter is missing or invalid.
@@ -44,7 +44,8 @@ pub(super) fn call(
     Ok(result)
 }
 
-/// Negotiates the requested revision if it has sessions and is served, and otherwise the newest one of these.
+/// Negotiates the requested revision if it has sessions and is served, and otherwise the newest one
+/// of these.
 fn initialize(params: &Value, served: Revisions) -> Value {
     let requested = params["protocolVersion"].as_str().and_then(Revision::parse);
     let has_sessions = |revision: &Revision| !revision.is_modern() && served.contains(*revision);
@@ -77,7 +78,8 @@ mod tests {
         super::call(method, params, None, is_modern, Revisions::ALL)
     }
 
-    /// E6: a requested revision with sessions is negotiated; for any other, the newest one with sessions.
+    /// E6: a requested revision with sessions is negotiated; for any other, the newest one with
+    /// sessions.
     #[test]
     fn the_revision_is_negotiated() {
         for (requested, negotiated) in [
@@ -123,7 +125,8 @@ mod tests {
         );
     }
 
-    /// E11: each era has its own methods, and modern results have the members that 2026-07-28 defines.
+    /// E11: each era has its own methods, and modern results have the members that 2026-07-28
+    /// defines.
     #[test]
     fn methods_by_era() {
         for (method, legacy, modern) in [

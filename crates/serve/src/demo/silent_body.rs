@@ -9,7 +9,8 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame};
 
-/// A body that has neither data nor an end. The endpoint ends the response with the session, the token or the program.
+/// A body that has neither data nor an end. The endpoint ends the response with the session, the
+/// token or the program.
 pub(super) struct SilentBody;
 
 impl Body for SilentBody {

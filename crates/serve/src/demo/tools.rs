@@ -44,7 +44,8 @@ pub(super) fn list(params: &Value) -> Result<Value, MethodError> {
     ] }))
 }
 
-/// Returns the result of `tools/call`. Invalid arguments are an error of the tool, which a model can correct.
+/// Returns the result of `tools/call`. Invalid arguments are an error of the tool, which a model
+/// can correct.
 ///
 /// # Errors
 /// Fails if `params` names none of the tools.

@@ -16,14 +16,16 @@ use portcullis_metadata::is_event_stream;
 
 use super::Continuation;
 
-/// The future of a response. If it is dropped before it completes, the request continues if that is permitted.
+/// The future of a response. If it is dropped before it completes, the request continues if that is
+/// permitted.
 pub(crate) struct LegacyFuture {
     /// `None` after completion.
     call: Option<UpstreamFuture>,
     continuation: Option<Continuation>,
 }
 
-/// The body of a response. If it is dropped before its end, it is read to its end if the request may continue.
+/// The body of a response. If it is dropped before its end, it is read to its end if the request
+/// may continue.
 pub(crate) struct LegacyBody {
     /// `None` only while it is dropped.
     body: Option<UpstreamBody>,

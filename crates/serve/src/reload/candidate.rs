@@ -6,7 +6,8 @@ use portcullis_config::{
     plan::{Plan, all_errors},
 };
 
-/// A valid configuration in place of the running one. Its plan can still fail to start: nothing is built from it yet.
+/// A valid configuration in place of the running one. Its plan can still fail to start: nothing is
+/// built from it yet.
 pub(super) struct Candidate {
     pub(super) config: Config,
     pub(super) plan: Plan,
@@ -18,8 +19,8 @@ pub(super) struct Candidate {
 
 /// The result of reading the configuration.
 pub(super) struct Reading {
-    /// The versions of the files before they were read. `None` if the configuration file is invalid, so that the files it
-    /// names are unknown.
+    /// The versions of the files before they were read. `None` if the configuration file is
+    /// invalid, so that the files it names are unknown.
     pub(super) versions: Option<FileVersions>,
     pub(super) candidate: Result<Candidate, ConfigErrors>,
 }
@@ -27,8 +28,8 @@ pub(super) struct Reading {
 impl Candidate {
     /// Reads the configuration, its files and its secrets, as at the start.
     ///
-    /// The candidate is an error when the configuration is invalid, as it is written or with the running values of keys that
-    /// need a restart. It has all errors that [`Plan::new`] finds.
+    /// The candidate is an error when the configuration is invalid, as it is written or with the
+    /// running values of keys that need a restart. It has all errors that [`Plan::new`] finds.
     pub(super) fn read(source: &ConfigSource) -> Reading {
         let mut loaded = match load(&source.file, source.overrides) {
             Ok(loaded) => loaded,
@@ -53,10 +54,11 @@ impl Candidate {
         }
     }
 
-    /// Validates a configuration that replaces the running one, except for the keys that need a restart.
+    /// Validates a configuration that replaces the running one, except for the keys that need a
+    /// restart.
     ///
-    /// Validates it twice if such a key differs: first as it is written, because the next start reads it so, then with the
-    /// running values, because the server runs with these until then.
+    /// Validates it twice if such a key differs: first as it is written, because the next start
+    /// reads it so, then with the running values, because the server runs with these until then.
     ///
     /// # Errors
     /// Fails with the errors of the first invalid form.
@@ -98,7 +100,8 @@ mod tests {
     const LISTEN: &str = "listen = '127.0.0.1:4000'";
     const RESOURCE: &str = "[[resource]]\nendpoint = '/mcp'\nauth = 'none'\nupstream = 'demo'";
 
-    /// Returns a configuration with these keys at its top and these lines at its end, which follow those of the resource.
+    /// Returns a configuration with these keys at its top and these lines at its end, which follow
+    /// those of the resource.
     fn text(top: &str, end: &str) -> String {
         format!("base_url = 'http://127.0.0.1:3000'\n{top}\n{RESOURCE}\n{end}")
     }
@@ -131,7 +134,8 @@ mod tests {
         assert_eq!(candidate.plan.listen.port(), 4000);
     }
 
-    /// D1, J10: rules about the address that the server listens on are checked with the running one.
+    /// D1, J10: rules about the address that the server listens on are checked with the running
+    /// one.
     #[test]
     fn the_running_address_is_checked() {
         let issuer = "[[issuer]]\nissuer = 'https://a.example'";
@@ -224,7 +228,8 @@ mod tests {
         assert_eq!(keys(&changed.kept), ["listen"]);
     }
 
-    /// J9, J10: errors have file and line. The versions of the files are known as soon as their names are.
+    /// J9, J10: errors have file and line. The versions of the files are known as soon as their
+    /// names are.
     #[test]
     fn an_invalid_file_is_located() {
         let running = Running::new(false);

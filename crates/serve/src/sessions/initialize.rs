@@ -1,4 +1,5 @@
-//! Calls that open an upstream session. They continue for up to 60 s after the client disconnects, so that the session can be ended.
+//! Calls that open an upstream session. They continue for up to 60 s after the client disconnects,
+//! so that the session can be ended.
 
 use std::{
     convert::Infallible,
@@ -47,8 +48,8 @@ pub(crate) struct InitializeFuture {
 type Counted = Arc<Mutex<Option<ContinuedRequest>>>;
 
 impl InitializeCalls {
-    /// Starts a call. The capacity for its session stays reserved until the call has ended, and so long the call counts as a
-    /// request in progress of its caller.
+    /// Starts a call. The capacity for its session stays reserved until the call has ended, and so
+    /// long the call counts as a request in progress of its caller.
     pub(crate) fn start<F>(
         self: &Arc<Self>,
         call: F,
@@ -90,8 +91,8 @@ impl InitializeCalls {
         }
     }
 
-    /// Ends the upstream session that a response names unless the endpoint records it. The endpoint does not record it
-    /// if the client has disconnected or the response is rejected.
+    /// Ends the upstream session that a response names unless the endpoint records it. The endpoint
+    /// does not record it if the client has disconnected or the response is rejected.
     fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
         let opened = response
             .status()
@@ -126,7 +127,8 @@ impl Future for InitializeFuture {
     }
 }
 
-/// The call of a client that has disconnected still counts as a request in progress, until the call ends.
+/// The call of a client that has disconnected still counts as a request in progress, until the call
+/// ends.
 impl Drop for InitializeFuture {
     fn drop(&mut self) {
         if self.response.is_none() {

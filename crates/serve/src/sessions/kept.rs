@@ -89,7 +89,8 @@ impl KeptSessions {
         Ok(kept)
     }
 
-    /// Runs without the state directory: earlier sessions have ended, and no end is confirmed. Replicas continue with Redis alone.
+    /// Runs without the state directory: earlier sessions have ended, and no end is confirmed.
+    /// Replicas continue with Redis alone.
     pub(crate) fn without_directory(plan: &Plan, error: &StateError) -> Self {
         tracing::warn!(
             error.code = error.code(),
@@ -120,7 +121,8 @@ impl KeptSessions {
         Ok(self)
     }
 
-    /// Logs whether sessions of earlier processes have ended, and a warning if the state directory does not outlive the container.
+    /// Logs whether sessions of earlier processes have ended, and a warning if the state directory
+    /// does not outlive the container.
     pub(crate) fn report(&self) {
         if self.ends_earlier {
             tracing::info!(
@@ -186,7 +188,8 @@ impl SessionJournal for NoJournal {
     fn record_last_uses(&self, _: &[LastUse]) {}
 }
 
-/// Returns the end of all sessions that were opened before now. The clock of the process that opened one can have been ahead.
+/// Returns the end of all sessions that were opened before now. The clock of the process that
+/// opened one can have been ahead.
 fn end_of_earlier(clock: &dyn Clock) -> SessionEnd {
     SessionEnd::Floor {
         scope: None,

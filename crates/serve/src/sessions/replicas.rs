@@ -58,8 +58,8 @@ impl Replicas {
         })
     }
 
-    /// Connects to Redis. `counts` receives the requests that other replicas have counted, and `revocations` what they have found
-    /// out about tokens.
+    /// Connects to Redis. `counts` receives the requests that other replicas have counted, and
+    /// `revocations` what they have found out about tokens.
     pub(crate) fn spawn(
         &self,
         sessions: SessionStore,
@@ -69,7 +69,8 @@ impl Replicas {
         tokio::spawn(self.journal.run(sessions, counts, revocations))
     }
 
-    /// Has the other replicas drop the cached tokens of an issuer. The ticket completes when they have.
+    /// Has the other replicas drop the cached tokens of an issuer. The ticket completes when they
+    /// have.
     pub(crate) fn drop_tokens(&self, issuer: ScopeId) -> EndTicket {
         self.journal.drop_tokens(issuer)
     }
@@ -84,8 +85,8 @@ impl Replicas {
         self.journal.share_limit_uses(uses);
     }
 
-    /// Waits until the ends of the other replicas are known, so that the first requests find them. Waits at most
-    /// [`CONNECT_TIMEOUT`] for Redis, and at most [`JOIN_TIMEOUT`] for the ends.
+    /// Waits until the ends of the other replicas are known, so that the first requests find them.
+    /// Waits at most [`CONNECT_TIMEOUT`] for Redis, and at most [`JOIN_TIMEOUT`] for the ends.
     pub(crate) async fn joined(&self) {
         let mut started = Instant::now();
         let mut is_joining = false;
@@ -133,8 +134,9 @@ impl Replicas {
         self.strict && self.journal.state() != RedisState::Complete
     }
 
-    /// Returns whether clients should be sent to this replica, and what the report of `/readyz` has about Redis. A replica that
-    /// was ready remains so while Redis is unreachable, because it continues its sessions.
+    /// Returns whether clients should be sent to this replica, and what the report of `/readyz` has
+    /// about Redis. A replica that was ready remains so while Redis is unreachable, because it
+    /// continues its sessions.
     pub(crate) fn readiness(&self) -> ReplicaReadiness {
         let state = match self.journal.state() {
             RedisState::Complete => "complete",

@@ -16,10 +16,10 @@ const UPSTREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of sessions that are ended between two checks of the deadline.
 const BATCH: usize = 256;
 
-/// Ends the sessions that end with the program, audits each end, and returns the sessions. With `keeps_keys`, the next
-/// program or another replica continues the sessions whose identifiers contain the upstream's. If the queue of the audit
-/// trail is full, waits for it until `deadline`. The remaining sessions end with the program and are not audited; the log has
-/// their number.
+/// Ends the sessions that end with the program, audits each end, and returns the sessions. With
+/// `keeps_keys`, the next program or another replica continues the sessions whose identifiers
+/// contain the upstream's. If the queue of the audit trail is full, waits for it until `deadline`.
+/// The remaining sessions end with the program and are not audited; the log has their number.
 pub(crate) async fn end_all(
     sessions: &SessionStore,
     keeps_keys: bool,
@@ -67,7 +67,8 @@ pub(crate) struct UpstreamEndTask {
 }
 
 impl UpstreamEndTask {
-    /// Ends these sessions and the queued ones at their upstreams, for at most `within` and at most 2 s.
+    /// Ends these sessions and the queued ones at their upstreams, for at most `within` and at most
+    /// 2 s.
     pub(crate) async fn finish(mut self, sessions: Vec<Arc<Session>>, within: Duration) {
         // Fails only when the task has ended.
         let _ = self.last_sessions.send(sessions);
@@ -120,7 +121,8 @@ mod tests {
         store
     }
 
-    /// E9, J4: the end of every session is audited, even if the queue of the trail is too small for all of them.
+    /// E9, J4: the end of every session is audited, even if the queue of the trail is too small for
+    /// all of them.
     #[tokio::test]
     async fn each_end_is_audited() {
         let directory = tempfile::tempdir().unwrap();
@@ -146,8 +148,8 @@ mod tests {
         );
     }
 
-    /// E9: after the deadline, the remaining sessions are not ended here. They are still returned, to be ended at their
-    /// upstreams.
+    /// E9: after the deadline, the remaining sessions are not ended here. They are still returned,
+    /// to be ended at their upstreams.
     #[tokio::test]
     async fn the_time_is_bounded() {
         let sessions = store(None);

@@ -9,7 +9,8 @@ use tokio::time::{Instant, timeout_at};
 /// How long the records of ends are waited for.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until these ends are recorded, at most 60 s, and reports those that are not, in the log and the audit trail.
+/// Waits until these ends are recorded, at most 60 s, and reports those that are not, in the log
+/// and the audit trail.
 pub(crate) fn report_later(tickets: Vec<EndTicket>, audit: Option<Audit>) {
     if tickets.is_empty() {
         return;
@@ -47,7 +48,8 @@ async fn count_unrecorded(tickets: Vec<EndTicket>) -> usize {
 mod tests {
     use super::*;
 
-    /// E12, J10: ends whose record fails or is never confirmed are counted, and the wait is bounded.
+    /// E12, J10: ends whose record fails or is never confirmed are counted, and the wait is
+    /// bounded.
     #[tokio::test(start_paused = true)]
     async fn unrecorded_ends_are_counted() {
         assert_eq!(

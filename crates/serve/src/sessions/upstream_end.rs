@@ -12,8 +12,8 @@ use tokio::{
 
 use super::upstreams::{SessionUpstream, Upstreams};
 
-/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout. Another
-/// replica can end all sessions of an issuer at once.
+/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the
+/// upstream's own timeout. Another replica can end all sessions of an issuer at once.
 const MAX_QUEUED: usize = 16_384;
 
 /// The maximum number of concurrent requests, so that a slow upstream does not delay all others.
@@ -61,7 +61,8 @@ impl UpstreamEndQueue {
         }
     }
 
-    /// Queues the end of many sessions at their upstreams, as far as the queue has capacity for them within 60 s.
+    /// Queues the end of many sessions at their upstreams, as far as the queue has capacity for
+    /// them within 60 s.
     pub(crate) fn add_all(&self, sessions: &[Arc<Session>]) {
         let upstreams = self.upstreams.load();
         let sessions: Vec<_> = sessions
@@ -107,7 +108,8 @@ struct UpstreamSession {
 }
 
 impl UpstreamSession {
-    /// Returns the session at its upstream. `None` if it has no session there, or the upstream is not known any more.
+    /// Returns the session at its upstream. `None` if it has no session there, or the upstream is
+    /// not known any more.
     fn of(session: &Session, upstreams: &Upstreams) -> Option<Self> {
         if session.backend_id().is_empty() {
             return None;
@@ -138,8 +140,8 @@ pub(crate) struct UpstreamEnder {
 }
 
 impl UpstreamEnder {
-    /// Ends queued sessions, several at a time. When `shutdown` yields the sessions that end with the program, ends the
-    /// queued ones and these, and returns.
+    /// Ends queued sessions, several at a time. When `shutdown` yields the sessions that end with
+    /// the program, ends the queued ones and these, and returns.
     pub(crate) async fn run(mut self, mut shutdown: oneshot::Receiver<Vec<Arc<Session>>>) {
         let mut requests = JoinSet::new();
         let last = loop {

@@ -12,10 +12,12 @@ use {
     std::sync::Arc,
 };
 
-/// The maximum number of former upstreams. The sessions of older ones are left to their upstreams' timeouts.
+/// The maximum number of former upstreams. The sessions of older ones are left to their upstreams'
+/// timeouts.
 const MAX_FORMER: usize = 64;
 
-/// The upstreams at which sessions end, by the targets of the sessions. A session never ends at the upstream of another target.
+/// The upstreams at which sessions end, by the targets of the sessions. A session never ends at the
+/// upstream of another target.
 #[derive(Default)]
 pub(crate) struct Upstreams {
     current: HashMap<SessionTarget, SessionUpstream>,

@@ -1,4 +1,5 @@
-//! The connection to other replicas in a program that was built without the feature `redis`: there is none.
+//! The connection to other replicas in a program that was built without the feature `redis`: there
+//! is none.
 
 use std::{sync::Arc, time::Duration};
 

@@ -102,7 +102,8 @@ impl StateBuilder<'_> {
         self.plan.resources.iter().enumerate().map(build).collect()
     }
 
-    /// Builds a resource, or returns the previous one if neither it nor anything that it uses has changed.
+    /// Builds a resource, or returns the previous one if neither it nor anything that it uses has
+    /// changed.
     fn resource(
         &self,
         plan: &ResourcePlan,
@@ -160,7 +161,8 @@ impl StateBuilder<'_> {
         }))
     }
 
-    /// Builds the verifier, or returns the previous one, with its cached tokens, if it has the same issuers.
+    /// Builds the verifier, or returns the previous one, with its cached tokens, if it has the same
+    /// issuers.
     fn verifier(
         &self,
         plan: &ResourcePlan,
@@ -246,7 +248,8 @@ impl StateBuilder<'_> {
         Ok(ProtectedResource::new(settings)?)
     }
 
-    /// Returns the rate limit of each rule; `None` for a rule without one. Rules that have not changed keep their counts.
+    /// Returns the rate limit of each rule; `None` for a rule without one. Rules that have not
+    /// changed keep their counts.
     fn rule_limits(
         &self,
         plan: &ResourcePlan,

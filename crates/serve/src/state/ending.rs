@@ -17,8 +17,8 @@ pub(crate) struct EndedSessions {
 }
 
 impl ServerState {
-    /// Ends the sessions whose resource, upstream or issuer the `previous` state has and this one does not, including those of
-    /// other processes. They stay ended if the part is added again.
+    /// Ends the sessions whose resource, upstream or issuer the `previous` state has and this one
+    /// does not, including those of other processes. They stay ended if the part is added again.
     pub(crate) fn end_sessions_of(&self, previous: &Self) -> EndedSessions {
         self.end_sessions(|| self.end_removed_scopes(previous))
     }
@@ -49,7 +49,8 @@ impl ServerState {
                 let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
                 end(EndScope::Target(&target), EndReason::BackendRemoved);
             }
-            // The sessions of issuers that are not configured any more end below, at all resources together.
+            // The sessions of issuers that are not configured any more end below, at all resources
+            // together.
             let removed = |issuer: &Option<&str>| {
                 !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer)
             };
@@ -75,12 +76,14 @@ impl ServerState {
         ended
     }
 
-    /// Ends sessions and streams that requests of earlier configurations have opened since the reload.
+    /// Ends sessions and streams that requests of earlier configurations have opened since the
+    /// reload.
     pub(super) fn end_opened_since_reload(&self) {
         if self.replaced.is_settled() {
             return;
         }
-        // This comes before the search: a request that ends in the meantime may have opened a session.
+        // This comes before the search: a request that ends in the meantime may have opened a
+        // session.
         let is_unused = self.replaced.in_use().next().is_none();
         self.finish_ends(self.end_sessions(EndedSessions::default));
         self.end_streams();
@@ -90,9 +93,11 @@ impl ServerState {
         }
     }
 
-    /// Ends the event streams whose requests this configuration does not admit. Returns their number.
+    /// Ends the event streams whose requests this configuration does not admit. Returns their
+    /// number.
     ///
-    /// A stream whose issuer has changed ends, too: only the issuer's new settings and keys can verify its token.
+    /// A stream whose issuer has changed ends, too: only the issuer's new settings and keys can
+    /// verify its token.
     pub(crate) fn end_streams(&self) -> usize {
         self.process.streams.end_unless(|request| {
             let Some(current) = self.resource(request.resource.resource()) else {
@@ -115,7 +120,8 @@ impl ServerState {
         self.resources.iter().filter_map(entry).collect()
     }
 
-    /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.
+    /// Ends the sessions that no request can use any more. `end_scopes` can end many of them
+    /// together.
     fn end_sessions(&self, end_scopes: impl FnOnce() -> EndedSessions) -> EndedSessions {
         let resources: HashMap<&str, &Resource> = self
             .resources
@@ -153,12 +159,14 @@ impl EndedSessions {
 }
 
 impl Resource {
-    /// Returns whether tokens of this issuer are accepted; without one, whether no token is required.
+    /// Returns whether tokens of this issuer are accepted; without one, whether no token is
+    /// required.
     fn accepts_owners_of(&self, issuer: Option<&str>) -> bool {
         self.owner_issuers().any(|accepted| accepted == issuer)
     }
 
-    /// Returns the issuers of the owners of sessions: those of the resource, or none without authorization.
+    /// Returns the issuers of the owners of sessions: those of the resource, or none without
+    /// authorization.
     fn owner_issuers(&self) -> impl Iterator<Item = Option<&str>> {
         let issuers = self
             .verifier

@@ -35,13 +35,15 @@ struct InFlight {
 }
 
 impl SharedLimits {
-    /// Returns the limits of a plan. Those whose settings are equal to the previous ones are kept, with their counts.
+    /// Returns the limits of a plan. Those whose settings are equal to the previous ones are kept,
+    /// with their counts.
     pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, previous: Option<&Self>) -> Self {
         let settings = Settings {
             per_address: plan.rates.per_address,
             per_principal: plan.rates.per_principal,
             entries: plan.rates.entries,
-            // A session has one stream on which its client listens, so streams have the limit of sessions.
+            // A session has one stream on which its client listens, so streams have the limit of
+            // sessions.
             in_flight: InFlight {
                 requests: plan.limits.in_flight_per_principal,
                 streams: plan.session.settings.max_per_owner,

@@ -1,4 +1,5 @@
-//! The resources of earlier configurations, whose requests can still open sessions and event streams.
+//! The resources of earlier configurations, whose requests can still open sessions and event
+//! streams.
 
 use std::sync::{
     Arc, Weak,
@@ -66,7 +67,8 @@ impl ReplacedResources {
         self.is_settled.load(Ordering::Relaxed)
     }
 
-    /// Records that what their requests have opened has ended. Call this only if none was [in use](Self::in_use) before.
+    /// Records that what their requests have opened has ended. Call this only if none was [in
+    /// use](Self::in_use) before.
     pub(super) fn set_settled(&self) {
         self.is_settled.store(true, Ordering::Relaxed);
     }

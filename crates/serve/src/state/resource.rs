@@ -41,7 +41,8 @@ pub(super) struct Resource {
     pub(super) inputs: ResourceInputs,
 }
 
-/// The fingerprints of everything that a resource is built from. A resource with equal ones is used again.
+/// The fingerprints of everything that a resource is built from. A resource with equal ones is used
+/// again.
 #[derive(PartialEq, Eq)]
 pub(super) struct ResourceInputs {
     /// That of the settings that all resources share.
@@ -54,7 +55,8 @@ pub(super) struct ResourceInputs {
 /// The rate limit of a rule.
 #[derive(Clone)]
 pub(super) struct RuleLimit {
-    /// That of the rule. A rule of the next configuration with the same one takes over the limiter, with its counts.
+    /// That of the rule. A rule of the next configuration with the same one takes over the limiter,
+    /// with its counts.
     pub(super) fingerprint: Fingerprint,
     pub(super) limiter: Arc<RateLimiter>,
 }

@@ -41,8 +41,8 @@ fn plan(edits: &[(&str, &str)]) -> Plan {
     Plan::new(&from_text(&text).unwrap()).unwrap()
 }
 
-/// The parts that a state has in common with the one before: issuers, then of each resource itself, its verifier and its
-/// upstream, then limits of rules and of all resources.
+/// The parts that a state has in common with the one before: issuers, then of each resource itself,
+/// its verifier and its upstream, then limits of rules and of all resources.
 #[derive(Debug, PartialEq)]
 struct Kept {
     issuers: [bool; 2],

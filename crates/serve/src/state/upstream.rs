@@ -17,7 +17,8 @@ use portcullis_config::plan::{Fingerprint, ResourcePlan, UpstreamPlan};
 
 use crate::demo::DemoServer;
 
-/// The upstream of one resource. A later configuration with the same fingerprint uses it again, with its connections.
+/// The upstream of one resource. A later configuration with the same fingerprint uses it again,
+/// with its connections.
 pub(super) struct ResourceUpstream {
     pub(super) fingerprint: Fingerprint,
     /// Sessions continue while it is the same.

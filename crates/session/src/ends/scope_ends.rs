@@ -88,7 +88,8 @@ impl ScopeEnds {
         }
     }
 
-    /// Adds a tombstone, unless the floor includes it. A second tombstone of a session never revives a generation.
+    /// Adds a tombstone, unless the floor includes it. A second tombstone of a session never
+    /// revives a generation.
     pub(super) fn insert(&mut self, tombstone: Tombstone) {
         if tombstone.created < self.valid_from {
             return;

@@ -1,4 +1,5 @@
-//! The ends of a subject's clients: a subject that registers many clients must not fill the table of scopes.
+//! The ends of a subject's clients: a subject that registers many clients must not fill the table
+//! of scopes.
 
 use portcullis_metadata::UnixTime;
 
@@ -6,8 +7,9 @@ use super::Ends;
 use crate::scope::ScopeId;
 
 impl Ends {
-    /// Counts an owner whose end was added for its subject. If the subject has too many owners, raises a floor of the subject in place
-    /// of the ends of some of them, and returns it: a quarter of the limit at once, so that this is rare.
+    /// Counts an owner whose end was added for its subject. If the subject has too many owners,
+    /// raises a floor of the subject in place of the ends of some of them, and returns it: a
+    /// quarter of the limit at once, so that this is rare.
     pub(crate) fn limit_subject(
         &self,
         subject: ScopeId,

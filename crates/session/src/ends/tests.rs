@@ -53,7 +53,8 @@ impl Ends {
     }
 }
 
-/// E9, E12: a subject with many clients takes few entries. Its ended sessions stay ended, and no other subject is affected.
+/// E9, E12: a subject with many clients takes few entries. Its ended sessions stay ended, and no
+/// other subject is affected.
 #[test]
 fn a_subject_with_many_clients_takes_few_entries() {
     let ends = ends();
@@ -171,7 +172,8 @@ fn generations_end_one_by_one() {
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 1);
 }
 
-/// E12: an owner with too many tombstones gets a floor, which ends no other owner's sessions. New sessions are above it.
+/// E12: an owner with too many tombstones gets a floor, which ends no other owner's sessions. New
+/// sessions are above it.
 #[test]
 fn an_owner_with_too_many_tombstones_gets_a_floor() {
     let ends = ends();
@@ -282,7 +284,8 @@ fn too_many_owners_raise_the_global_floor() {
     assert_eq!(ends.scopes.len(), 1);
 }
 
-/// E12: the floor of an issuer, a subject, a client, a resource or an upstream ends only its sessions.
+/// E12: the floor of an issuer, a subject, a client, a resource or an upstream ends only its
+/// sessions.
 #[test]
 fn wide_scopes_have_floors() {
     let here = SessionTarget::new(
@@ -348,7 +351,8 @@ fn wide_scopes_have_floors() {
 }
 
 proptest! {
-    /// E12: all ended sessions stay ended, within the bounds, and also in a table that imports the ends of another one.
+    /// E12: all ended sessions stay ended, within the bounds, and also in a table that imports the
+    /// ends of another one.
     #[test]
     fn ended_sessions_stay_ended(steps in proptest::collection::vec((0..9_u8, 0..12_u8, 0..30_u64), 0..150)) {
         let (ends, other) = (ends(), ends());

@@ -1,6 +1,7 @@
 //! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): HChaCha20, and the ChaCha20-Poly1305 of `ring`.
 //!
-//! The `chacha20poly1305` crate takes 1.6 us for an identifier, most of it to prepare; this takes 0.4 us.
+//! The `chacha20poly1305` crate takes 1.6 us for an identifier, most of it to prepare; this takes
+//! 0.4 us.
 
 use chacha20::{R20, hchacha};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -37,7 +38,8 @@ impl Cipher {
         tag.as_ref().try_into().ok()
     }
 
-    /// Decrypts a ciphertext that ends with its tag, in place. Returns `None` if it is not authentic.
+    /// Decrypts a ciphertext that ends with its tag, in place. Returns `None` if it is not
+    /// authentic.
     pub(super) fn decrypt<'a>(
         &self,
         associated_data: &[u8],
@@ -50,7 +52,8 @@ impl Cipher {
     }
 }
 
-/// Returns the nonce of the inner cipher: four zero bytes, and the last eight bytes of the outer nonce, which are zero, too.
+/// Returns the nonce of the inner cipher: four zero bytes, and the last eight bytes of the outer
+/// nonce, which are zero, too.
 fn zeros() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
 }

@@ -16,19 +16,21 @@ use super::RandomPart;
 const MIN_INTERVAL: u64 = Duration::from_secs(60).as_millis() as u64;
 /// The time for which an identifier resolves after the first use of a later one, in milliseconds.
 const GRACE_PERIOD: u64 = Duration::from_secs(5 * 60).as_millis() as u64;
-/// The maximum number of identifiers in memory, for one session. An older one is opened again when it is used.
+/// The maximum number of identifiers in memory, for one session. An older one is opened again when
+/// it is used.
 const MAX_REMEMBERED: usize = 16;
 /// The value of [`Generation::first_used`] before the first use.
 const UNUSED: u64 = u64::MAX;
 
-/// One identifier of a session. The text is not kept: it is sealed again when it is needed. Times are in milliseconds of the
-/// store's monotonic clock.
+/// One identifier of a session. The text is not kept: it is sealed again when it is needed. Times
+/// are in milliseconds of the store's monotonic clock.
 pub(crate) struct Generation {
     pub(crate) random: RandomPart,
     /// The keyed hash of the text.
     pub(crate) text_hash: u64,
-    /// The number of the generation, which is 0 for the first identifier of the session. Several identifiers have the same
-    /// number if processes receive tokens with different scopes at the same time.
+    /// The number of the generation, which is 0 for the first identifier of the session. Several
+    /// identifiers have the same number if processes receive tokens with different scopes at the
+    /// same time.
     pub(crate) number: u32,
     /// The keyed hash of the scopes for which the identifier was made.
     pub(crate) fingerprint: u64,
@@ -38,7 +40,8 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// Returns an identifier that this process makes or opens at the time `now`, in milliseconds, and that is not used yet.
+    /// Returns an identifier that this process makes or opens at the time `now`, in milliseconds,
+    /// and that is not used yet.
     pub(crate) fn new(
         random: RandomPart,
         text_hash: u64,
@@ -66,8 +69,8 @@ impl Generation {
             .compare_exchange(UNUSED, now, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Returns whether a new identifier may follow this one: always after the first; otherwise only after a use, and after the
-    /// minimum time.
+    /// Returns whether a new identifier may follow this one: always after the first; otherwise only
+    /// after a use, and after the minimum time.
     pub(crate) fn may_be_followed(&self, now: u64) -> bool {
         let used = self.first_used.load(Ordering::Acquire) != UNUSED;
         self.number == 0 || (used && now.saturating_sub(self.since) >= MIN_INTERVAL)
@@ -113,8 +116,8 @@ impl Generations {
             .unwrap_or(0)
     }
 
-    /// Returns the identifier with the same random part, or adds this one if `may_be_added` returns true for the highest number
-    /// in the list.
+    /// Returns the identifier with the same random part, or adds this one if `may_be_added` returns
+    /// true for the highest number in the list.
     pub(crate) fn add(
         &self,
         generation: Generation,

@@ -18,15 +18,17 @@ const MIN_SECRET: usize = 32;
 /// The salt of all derivations.
 const SALT: &[u8; 32] = b"portcullis session keys, form 1.";
 
-/// A secret key that seals identifiers. Processes with the same key can continue each other's sessions. Clones share the
-/// secret. `Debug` does not print it.
+/// A secret key that seals identifiers. Processes with the same key can continue each other's
+/// sessions. Clones share the secret. `Debug` does not print it.
 ///
-/// Subkeys are derived from the secret with HKDF-SHA256 (RFC 5869), one for each purpose: to seal identifiers, to derive
-/// later identifiers, to compare sets of scopes and upstreams, to compare the text of identifiers, to hash session ids for
-/// logs, and to hash the names under which replicas count requests. The secret is not kept.
+/// Subkeys are derived from the secret with HKDF-SHA256 (RFC 5869), one for each purpose: to seal
+/// identifiers, to derive later identifiers, to compare sets of scopes and upstreams, to compare
+/// the text of identifiers, to hash session ids for logs, and to hash the names under which
+/// replicas count requests. The secret is not kept.
 ///
-/// The subkeys are wiped from memory when the last clone is dropped. Copies that the hash functions make while they use a
-/// subkey are not wiped, and neither is [`SessionKeys::limit_key`](super::SessionKeys::limit_key).
+/// The subkeys are wiped from memory when the last clone is dropped. Copies that the hash functions
+/// make while they use a subkey are not wiped, and neither is
+/// [`SessionKeys::limit_key`](super::SessionKeys::limit_key).
 #[derive(Clone)]
 pub struct SessionKey(Arc<Subkeys>);
 
@@ -55,17 +57,18 @@ impl SessionKey {
         Ok(Self::new(0, &secret))
     }
 
-    /// Returns a key with this secret. `epoch` is readable in every identifier and selects the keys that are tried for it. Use a
-    /// new epoch for each new key; with the same one, each identifier is tried with each of these keys.
+    /// Returns a key with this secret. `epoch` is readable in every identifier and selects the keys
+    /// that are tried for it. Use a new epoch for each new key; with the same one, each identifier
+    /// is tried with each of these keys.
     ///
     /// The caller must ensure that the secret is random.
     pub fn new(epoch: u8, secret: &[u8; 32]) -> Self {
         Self::with_extracted(Some(epoch), &hmac(SALT, [secret.as_slice()]))
     }
 
-    /// Derives a key from a secret of any form, such as the output of `openssl rand -base64 32`. Key and epoch depend only
-    /// on the secret. The epoch is one byte, so that one of 256 pairs of keys has the same one, which costs time (see
-    /// [`new`](Self::new)) and nothing else.
+    /// Derives a key from a secret of any form, such as the output of `openssl rand -base64 32`.
+    /// Key and epoch depend only on the secret. The epoch is one byte, so that one of 256 pairs of
+    /// keys has the same one, which costs time (see [`new`](Self::new)) and nothing else.
     ///
     /// The caller must ensure that the secret is random.
     ///
@@ -83,7 +86,8 @@ impl SessionKey {
         self.0.epoch
     }
 
-    /// Returns the key with this pseudorandom key of HKDF. Without `epoch`, the epoch is derived, too.
+    /// Returns the key with this pseudorandom key of HKDF. Without `epoch`, the epoch is derived,
+    /// too.
     fn with_extracted(epoch: Option<u8>, extracted: &Subkey) -> Self {
         let expand = |purpose: &[u8]| hmac(extracted, [purpose, &[1]]);
         Self(Arc::new(Subkeys {
@@ -110,15 +114,16 @@ impl SessionKey {
         hmac(&self.0.derivation, parts)
     }
 
-    /// Returns the PRF for sets of scopes and upstreams. Equal hashes of different ones grant no access, because each request
-    /// is authorized by its token: an identifier is then not replaced after a step-up, or a session continues although its
-    /// upstream has changed.
+    /// Returns the PRF for sets of scopes and upstreams. Equal hashes of different ones grant no
+    /// access, because each request is authorized by its token: an identifier is then not replaced
+    /// after a step-up, or a session continues although its upstream has changed.
     pub(super) fn fingerprint_hasher(&self) -> SipHasher24 {
         sip24(&self.0.fingerprint)
     }
 
-    /// Returns the PRF for the text of identifiers that were opened before. It has fewer rounds than the others, because it is
-    /// computed for each request. The hashes stay in the memory of this process.
+    /// Returns the PRF for the text of identifiers that were opened before. It has fewer rounds
+    /// than the others, because it is computed for each request. The hashes stay in the memory of
+    /// this process.
     pub(super) fn text_hasher(&self) -> SipHasher13 {
         SipHasher13::new_with_key(&half(&self.0.text))
     }
@@ -133,8 +138,8 @@ impl SessionKey {
         sip24(&self.0.log)
     }
 
-    /// Returns whether both keys have the same secret. The comparison need not take constant time: both keys are the
-    /// operator's, and no part of them comes from a request.
+    /// Returns whether both keys have the same secret. The comparison need not take constant time:
+    /// both keys are the operator's, and no part of them comes from a request.
     pub(crate) fn same_secret(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || *self.0.sealing == *other.0.sealing
     }
@@ -150,11 +155,13 @@ impl fmt::Debug for SessionKey {
 
 /// Computes HMAC-SHA256 over the concatenated parts.
 ///
-/// With the salt as the key, this is HKDF-Extract. With the pseudorandom key as the key, and `[1]` as the last part, it is
-/// HKDF-Expand for up to 32 bytes (RFC 5869 section 2). The `hkdf` crate would save nothing: later identifiers need a plain
-/// HMAC of parts, and one block of HKDF is one such HMAC.
+/// With the salt as the key, this is HKDF-Extract. With the pseudorandom key as the key, and `[1]`
+/// as the last part, it is HKDF-Expand for up to 32 bytes (RFC 5869 section 2). The `hkdf` crate
+/// would save nothing: later identifiers need a plain HMAC of parts, and one block of HKDF is one
+/// such HMAC.
 fn hmac<'a>(key: &[u8; 32], parts: impl IntoIterator<Item = &'a [u8]>) -> Zeroizing<[u8; 32]> {
-    // Padded to the block, as HMAC does with a short key (RFC 2104 section 2): the constructor that pads returns a `Result`.
+    // Padded to the block, as HMAC does with a short key (RFC 2104 section 2): the constructor that
+    // pads returns a `Result`.
     let mut block = Zeroizing::new(Key::<Hmac<Sha256>>::default().0);
     block[..32].copy_from_slice(key);
     let mut mac = Hmac::<Sha256>::new(&(*block).into());

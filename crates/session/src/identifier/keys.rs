@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::key::SessionKey;
 use crate::error::KeyError;
 
-/// The keys of a deployment. The first key seals new identifiers, and all keys open identifiers. Clones share the list.
+/// The keys of a deployment. The first key seals new identifiers, and all keys open identifiers.
+/// Clones share the list.
 ///
-/// To rotate keys without losing sessions, add the new key after the current one in all replicas. Then move it to the front.
-/// Remove the old key when its sessions have ended: identifiers of keys that are not listed are unknown.
+/// To rotate keys without losing sessions, add the new key after the current one in all replicas.
+/// Then move it to the front. Remove the old key when its sessions have ended: identifiers of keys
+/// that are not listed are unknown.
 #[derive(Clone, Debug)]
 pub struct SessionKeys {
     current: SessionKey,
@@ -19,7 +21,8 @@ impl SessionKeys {
     /// The maximum number of keys.
     pub const MAX: usize = 16;
 
-    /// Returns a list of keys. The first key seals new identifiers. Several keys may have the same epoch.
+    /// Returns a list of keys. The first key seals new identifiers. Several keys may have the same
+    /// epoch.
     ///
     /// # Errors
     /// Fails if the list is empty, has a key twice, or has more than [`MAX`](Self::MAX) keys.
@@ -46,7 +49,8 @@ impl SessionKeys {
         })
     }
 
-    /// Returns the key for the hashes under which replicas count requests. It is derived from the first key.
+    /// Returns the key for the hashes under which replicas count requests. It is derived from the
+    /// first key.
     pub fn limit_key(&self) -> [u8; 16] {
         self.current.limits()
     }

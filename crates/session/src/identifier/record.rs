@@ -34,7 +34,8 @@ pub(crate) struct Version {
 }
 
 const FIXED: usize = size_of::<SessionId>() + 4 + 3 * 8 + 1;
-/// A bit in the byte with the version's length: the record has no backend identifier, because it did not fit.
+/// A bit in the byte with the version's length: the record has no backend identifier, because it
+/// did not fit.
 const WITHOUT_BACKEND_ID: u8 = 1 << 7;
 
 impl Record {
@@ -151,7 +152,8 @@ mod tests {
     }
 
     proptest! {
-        /// E12: a record is decoded from its encoding, and a missing backend identifier is not an empty one.
+        /// E12: a record is decoded from its encoding, and a missing backend identifier is not an
+        /// empty one.
         #[test]
         fn records_are_decoded(record in any_record()) {
             let mut bytes = Vec::new();

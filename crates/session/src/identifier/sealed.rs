@@ -1,11 +1,12 @@
-//! How identifiers are sealed, with XChaCha20-Poly1305. The associated data are the resource and the owner.
+//! How identifiers are sealed, with XChaCha20-Poly1305. The associated data are the resource and
+//! the owner.
 //!
-//! An identifier is the base64url encoding of the key's epoch (one byte), the random part (16 bytes) and the sealed record. The
-//! nonce consists of the random part and eight zero bytes.
+//! An identifier is the base64url encoding of the key's epoch (one byte), the random part (16
+//! bytes) and the sealed record. The nonce consists of the random part and eight zero bytes.
 //!
-//! The random part of a session's first identifier is random. That of each later one is a PRF of the associated data, the
-//! random part of its predecessor, and its whole record. Therefore all processes make the same successor, and different
-//! records have different nonces.
+//! The random part of a session's first identifier is random. That of each later one is a PRF of
+//! the associated data, the random part of its predecessor, and its whole record. Therefore all
+//! processes make the same successor, and different records have different nonces.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::ResourceUri;
@@ -27,14 +28,17 @@ const HEAD: usize = 1 + RANDOM;
 pub(super) const MAX_CHARACTERS: usize = 512;
 /// The maximum length of an identifier, in decoded bytes.
 const MAX_BYTES: usize = MAX_CHARACTERS / 4 * 3;
-/// The maximum length of a backend identifier, in bytes: it must fit in each identifier of its session.
+/// The maximum length of a backend identifier, in bytes: it must fit in each identifier of its
+/// session.
 pub(crate) const MAX_BACKEND_ID: usize =
     MAX_BYTES - HEAD - TAG - Record::MAX_LENGTH_BEFORE_BACKEND_ID;
-/// The number of characters that contain the epoch and the random part, and the number of bytes that they encode.
+/// The number of characters that contain the epoch and the random part, and the number of bytes
+/// that they encode.
 const HEAD_CHARACTERS: usize = 24;
 const HEAD_BYTES: usize = HEAD_CHARACTERS / 4 * 3;
 
-/// The associated data of an identifier: a resource and an owner. Different pairs have different encodings.
+/// The associated data of an identifier: a resource and an owner. Different pairs have different
+/// encodings.
 pub(crate) struct AssociatedData(Vec<u8>);
 
 impl AssociatedData {
@@ -93,7 +97,8 @@ pub(crate) fn successor_random(
 ) -> RandomPart {
     let mut plaintext = Vec::with_capacity(MAX_BYTES);
     record.encode(&mut plaintext);
-    // The concatenation is unambiguous: no associated data is a prefix of another, and the predecessor has a fixed length.
+    // The concatenation is unambiguous: no associated data is a prefix of another, and the
+    // predecessor has a fixed length.
     let derived = key.derive_bytes([bound_to.0.as_slice(), predecessor, &plaintext]);
     let mut random = RandomPart::default();
     random.copy_from_slice(&derived[..RANDOM]);
@@ -108,8 +113,8 @@ pub(crate) struct Head {
     pub(crate) random: RandomPart,
 }
 
-/// Returns the head of an identifier, without opening it; `None` if the text is too short or too long, or does not begin with a
-/// head. Allocates nothing.
+/// Returns the head of an identifier, without opening it; `None` if the text is too short or too
+/// long, or does not begin with a head. Allocates nothing.
 pub(crate) fn head(identifier: &[u8]) -> Option<Head> {
     if identifier.len() > MAX_CHARACTERS {
         return None;
@@ -125,7 +130,8 @@ pub(crate) fn head(identifier: &[u8]) -> Option<Head> {
     })
 }
 
-/// Opens an identifier. Returns `None` if it was not sealed with this key for this resource and owner.
+/// Opens an identifier. Returns `None` if it was not sealed with this key for this resource and
+/// owner.
 pub(crate) fn open(
     key: &SessionKey,
     bound_to: &AssociatedData,

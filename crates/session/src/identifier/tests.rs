@@ -94,7 +94,8 @@ fn the_seal_binds_everything() {
     }
 }
 
-/// E12: the longest backend identifier fits in 512 characters together with the longest version. A longer one does not.
+/// E12: the longest backend identifier fits in 512 characters together with the longest version. A
+/// longer one does not.
 #[test]
 fn identifiers_are_bounded() {
     let with = |length| Record {
@@ -110,7 +111,8 @@ fn identifiers_are_bounded() {
     assert_eq!(head(format!("{}A", &*longest).as_bytes()), None);
 }
 
-/// E8, E12: all processes make the same successor. With a difference in any part, the successor is another one.
+/// E8, E12: all processes make the same successor. With a difference in any part, the successor is
+/// another one.
 #[test]
 fn successors_are_deterministic_and_distinct() {
     let next = Record {
@@ -184,7 +186,8 @@ fn spliced_identifiers_do_not_open() {
     }
 }
 
-/// E8: different sets of scopes have different fingerprints. The order of the scopes does not matter.
+/// E8: different sets of scopes have different fingerprints. The order of the scopes does not
+/// matter.
 #[test]
 fn fingerprints_are_distinct() {
     let of = |text| key().scopes_fingerprint(&Scopes::parse(text).unwrap());
@@ -218,7 +221,8 @@ proptest! {
         prop_assert_eq!(open(&key(), &data(ALICE), &bytes), None);
     }
 
-    /// E3, E12: an identifier does not open if a character is changed, or if it is truncated or extended.
+    /// E3, E12: an identifier does not open if a character is changed, or if it is truncated or
+    /// extended.
     #[test]
     fn changed_identifiers_do_not_open(at in 0_usize..166, with in "[A-Za-z0-9_-]", more in "[A-Za-z0-9_=-]{1,8}") {
         let identifier = sealed();

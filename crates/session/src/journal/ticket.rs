@@ -9,7 +9,8 @@ use std::{
 use parking_lot::Mutex;
 use portcullis_reason_codes::ReasonCodes;
 
-/// Completes when an end is durable, or known to the other processes. The end is recorded even if the ticket is dropped.
+/// Completes when an end is durable, or known to the other processes. The end is recorded even if
+/// the ticket is dropped.
 #[derive(Debug)]
 pub struct EndTicket(State);
 
@@ -114,7 +115,8 @@ impl Pending {
 mod tests {
     use super::*;
 
-    /// E12: a ticket completes when its end is confirmed, and fails when the confirmation is dropped.
+    /// E12: a ticket completes when its end is confirmed, and fails when the confirmation is
+    /// dropped.
     #[tokio::test]
     async fn tickets_follow_their_confirmation() {
         assert_eq!(EndTicket::done().await, Ok(()));

@@ -1,9 +1,11 @@
 //! The identifiers of a session: the first one, those that follow it, and those that have ended.
 //!
-//! The *first* one is that with which this process opened or adopted the session; all *others* are added to it later. Each has
-//! the number of its generation. Responses carry the *newest*, which has the highest number. When a generation has been in use for
-//! its *grace period* ([`Generation::retires_earlier`]), all clients are expected to have it, and earlier ones end: the *lowest
-//! generation* rises to it, here and then in other processes, and identifiers with lower numbers no longer resolve. It never falls.
+//! The *first* one is that with which this process opened or adopted the session; all *others* are
+//! added to it later. Each has the number of its generation. Responses carry the *newest*, which
+//! has the highest number. When a generation has been in use for its *grace period*
+//! ([`Generation::retires_earlier`]), all clients are expected to have it, and earlier ones end:
+//! the *lowest generation* rises to it, here and then in other processes, and identifiers with
+//! lower numbers no longer resolve. It never falls.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -19,8 +21,8 @@ use crate::identifier::{
 pub(crate) struct EndedGenerations {
     /// Whether some of the generations were still valid.
     pub(crate) has_ended_some: bool,
-    /// The random parts of the identifiers that were removed. Those of the first one are not among them: it is kept until the
-    /// session ends.
+    /// The random parts of the identifiers that were removed. Those of the first one are not among
+    /// them: it is kept until the session ends.
     pub(crate) removed: Vec<RandomPart>,
 }
 
@@ -52,7 +54,8 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Returns the identifier that follows `current`, for a token with other scopes. All processes make the same one.
+    /// Returns the identifier that follows `current`, for a token with other scopes. All processes
+    /// make the same one.
     pub(crate) fn successor(
         &self,
         current: &Generation,
@@ -73,8 +76,8 @@ impl Session {
         ))
     }
 
-    /// Returns the text of one of the session's identifiers. If it cannot be sealed, it is empty, which no process knows: the
-    /// client has to open another session.
+    /// Returns the text of one of the session's identifiers. If it cannot be sealed, it is empty,
+    /// which no process knows: the client has to open another session.
     fn sealed(&self, generation: &Generation) -> Identifier {
         let record = self.record(generation.number, generation.fingerprint);
         let bound_to = AssociatedData::new(self.resource(), self.owner());
@@ -99,7 +102,8 @@ impl Session {
         self.lowest_generation.load(Ordering::Acquire)
     }
 
-    /// Ends the generations below `lowest`, in this process. The caller removes their identifiers from the table.
+    /// Ends the generations below `lowest`, in this process. The caller removes their identifiers
+    /// from the table.
     pub(crate) fn end_generations_below(&self, lowest: u32) -> EndedGenerations {
         let before = self.lowest_generation.fetch_max(lowest, Ordering::AcqRel);
         let removed = self
@@ -113,11 +117,13 @@ impl Session {
         }
     }
 
-    /// Returns the generation to which [`lowest_generation`](Self::lowest_generation) is due to rise, because its grace period is
-    /// over according to the uses in this process. Returns `None` if nothing is due. The caller then ends the earlier ones.
+    /// Returns the generation to which [`lowest_generation`](Self::lowest_generation) is due to
+    /// rise, because its grace period is over according to the uses in this process. Returns `None`
+    /// if nothing is due. The caller then ends the earlier ones.
     pub(crate) fn due_lowest_generation(&self, now: Duration) -> Option<u32> {
         let others = self.others.get();
-        // No generation is earlier than 0. Most sessions have only that one, and each request calls this.
+        // No generation is earlier than 0. Most sessions have only that one, and each request calls
+        // this.
         if others.is_none() && self.first.number == 0 {
             return None;
         }
@@ -142,7 +148,8 @@ mod tests {
     const GRACE_PERIOD: Duration = Duration::from_secs(5 * 60);
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// Returns a session with the generations 0 and those with these numbers, in this order. Each has its number as its random part.
+    /// Returns a session with the generations 0 and those with these numbers, in this order. Each
+    /// has its number as its random part.
     fn session_with(numbers: impl IntoIterator<Item = u8>) -> Session {
         let session = opened_at(Duration::ZERO);
         for number in numbers {
@@ -152,7 +159,8 @@ mod tests {
         session
     }
 
-    /// E8: the newest identifier is the one with the highest number, and not the one that was added last.
+    /// E8: the newest identifier is the one with the highest number, and not the one that was added
+    /// last.
     #[test]
     fn the_newest_has_the_highest_number() {
         let newest = |numbers: &[u8]| {
@@ -170,7 +178,8 @@ mod tests {
         );
     }
 
-    /// E8: earlier generations are due to end when a later one has been in use for the grace period.
+    /// E8: earlier generations are due to end when a later one has been in use for the grace
+    /// period.
     #[test]
     fn earlier_generations_end_after_the_grace_period() {
         let session = session_with([1, 2]);

@@ -30,7 +30,8 @@ impl Timeouts {
 pub(crate) enum Eviction {
     /// The session is in use, and continues.
     InUse,
-    /// The session was last used at this time, which is later than expected, or another thread uses or ends it just now.
+    /// The session was last used at this time, which is later than expected, or another thread uses
+    /// or ends it just now.
     UsedSince(u64),
     /// The eviction has ended the session. The caller must remove it from the store.
     JustEnded,
@@ -49,14 +50,16 @@ impl Session {
         self.use_state.usage().is_some_and(|usage| usage.uses > 0)
     }
 
-    /// Returns the time of the last use, in milliseconds of the store's monotonic clock; `None` if the session has ended.
+    /// Returns the time of the last use, in milliseconds of the store's monotonic clock; `None` if
+    /// the session has ended.
     pub(crate) fn last_used(&self) -> Option<u64> {
         self.use_state
             .usage()
             .map(|usage| self.opened.saturating_add(usage.last_used))
     }
 
-    /// Begins a use, or ends the session if it has expired. [`end_use`](Self::end_use) ends the use.
+    /// Begins a use, or ends the session if it has expired. [`end_use`](Self::end_use) ends the
+    /// use.
     pub(crate) fn begin_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
         self.use_state
@@ -93,13 +96,14 @@ impl Session {
         self.expiry_reason(self.use_state.usage()?, self.age(now), timeouts)
     }
 
-    /// Ends the session, even if it is in use. Returns whether this call ended it. If so, the caller must remove it from the
-    /// store.
+    /// Ends the session, even if it is in use. Returns whether this call ended it. If so, the
+    /// caller must remove it from the store.
     pub(crate) fn end(&self) -> bool {
         self.use_state.end()
     }
 
-    /// Ends the session if it is not in use and was not used after `last_used`, in milliseconds of the store's monotonic clock.
+    /// Ends the session if it is not in use and was not used after `last_used`, in milliseconds of
+    /// the store's monotonic clock.
     pub(crate) fn evict(&self, last_used: u64) -> Eviction {
         let Some(usage) = self.use_state.usage() else {
             return Eviction::Ended;
@@ -114,7 +118,8 @@ impl Session {
         }
     }
 
-    /// Returns why a session that is not in use and was last used at this time has expired; `None` if it has not.
+    /// Returns why a session that is not in use and was last used at this time has expired; `None`
+    /// if it has not.
     pub(crate) fn expiry_reason_if_unused(
         &self,
         last_used: u64,
@@ -128,7 +133,8 @@ impl Session {
         self.expiry_reason(usage, self.age(now), timeouts)
     }
 
-    /// Returns why the session with this usage has expired; `None` if it has not. `age` is that of [`age`](Self::age).
+    /// Returns why the session with this usage has expired; `None` if it has not. `age` is that of
+    /// [`age`](Self::age).
     fn expiry_reason(&self, usage: Usage, age: u64, timeouts: Timeouts) -> Option<EndReason> {
         if self.is_over(age, timeouts) {
             Some(EndReason::Lifetime)
@@ -262,7 +268,8 @@ pub(super) mod tests {
         assert_eq!(session.expired(Duration::from_secs(60), TIMEOUTS), None);
     }
 
-    /// E9: an eviction ends only a session that is not in use and was not used since it was selected.
+    /// E9: an eviction ends only a session that is not in use and was not used since it was
+    /// selected.
     #[test]
     fn only_unused_sessions_are_evicted() {
         let session = opened_at(Duration::from_secs(1));

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-/// A session's name in logs: 16 hexadecimal digits. See [`Session::log_hash`](crate::Session::log_hash).
+/// A session's name in logs: 16 hexadecimal digits. See
+/// [`Session::log_hash`](crate::Session::log_hash).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogHash(pub(super) u64);
 
 impl LogHash {
-    /// Returns the hash with this text: 16 lowercase hexadecimal digits. Returns `None` for any other text.
+    /// Returns the hash with this text: 16 lowercase hexadecimal digits. Returns `None` for any
+    /// other text.
     pub fn parse(text: &str) -> Option<Self> {
         let is_well_formed = text.len() == 16
             && text

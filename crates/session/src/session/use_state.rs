@@ -6,11 +6,12 @@ use crate::end_reason::EndReason;
 
 /// The usage of an active session, or its end.
 ///
-/// The usage and the end share one word, which changes only as a whole. A use and an end therefore exclude each other: no
-/// use begins after the end, and an end that requires an unused session fails if a use has begun in the meantime.
+/// The usage and the end share one word, which changes only as a whole. A use and an end therefore
+/// exclude each other: no use begins after the end, and an end that requires an unused session
+/// fails if a use has begun in the meantime.
 ///
-/// The upper 40 bits contain [`Usage::last_used`], up to 34 years. The lower 24 bits contain [`Usage::uses`]. The word with
-/// all bits set is the end.
+/// The upper 40 bits contain [`Usage::last_used`], up to 34 years. The lower 24 bits contain
+/// [`Usage::uses`]. The word with all bits set is the end.
 pub(crate) struct UseState(AtomicU64);
 
 /// The usage of an active session.
@@ -63,8 +64,8 @@ impl UseState {
         unpack(self.0.load(Ordering::Acquire))
     }
 
-    /// Makes the change that `decide` returns for the current usage. `decide` is called again if the usage has changed in
-    /// the meantime.
+    /// Makes the change that `decide` returns for the current usage. `decide` is called again if
+    /// the usage has changed in the meantime.
     pub(crate) fn change(&self, decide: impl Fn(Usage) -> Change) -> Status {
         let mut word = self.0.load(Ordering::Acquire);
         loop {

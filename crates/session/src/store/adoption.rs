@@ -142,7 +142,8 @@ impl Inner {
             // A concurrent first use has adopted the session.
             Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
             Entry::Vacant(entry) => {
-                // This takes the owner's lock while it holds that of the table. No other code holds both.
+                // This takes the owner's lock while it holds that of the table. No other code holds
+                // both.
                 let evicted = self.capacity.record(
                     &session,
                     permit.0.elsewhere.of_owner,
@@ -170,8 +171,8 @@ impl Inner {
         Ok(Entered::Adopted(session))
     }
 
-    /// Returns whether a session that is not in the table has reached the idle timeout since its last known use, or since its
-    /// creation.
+    /// Returns whether a session that is not in the table has reached the idle timeout since its
+    /// last known use, or since its creation.
     fn is_idle(&self, record: &Record, now: Now) -> bool {
         let age = |since| millis(now.unix.saturating_duration_since(since));
         let is_recently_used = self
@@ -205,7 +206,8 @@ impl Inner {
 }
 
 impl<'a> Opened<'a> {
-    /// Opens an identifier with the key that sealed it. Returns `None` if it was not issued to this owner for this resource.
+    /// Opens an identifier with the key that sealed it. Returns `None` if it was not issued to this
+    /// owner for this resource.
     pub(super) fn new(
         keys: &'a SessionKeys,
         Head { epoch, random }: Head,

@@ -1,8 +1,10 @@
-//! The limit of an owner over several processes: announces the sessions of this process, and counts those of the others.
+//! The limit of an owner over several processes: announces the sessions of this process, and counts
+//! those of the others.
 //!
-//! A process announces a new session within [`ANNOUNCE_INTERVAL`](SessionStore::ANNOUNCE_INTERVAL), and all sessions in its table with each
-//! [`record_last_uses`](SessionStore::record_last_uses). The journal carries the announcements to the other processes. When an owner
-//! opens a session, those that only other processes have reduce the owner's limit in this one.
+//! A process announces a new session within [`ANNOUNCE_INTERVAL`](SessionStore::ANNOUNCE_INTERVAL),
+//! and all sessions in its table with each [`record_last_uses`](SessionStore::record_last_uses).
+//! The journal carries the announcements to the other processes. When an owner opens a session,
+//! those that only other processes have reduce the owner's limit in this one.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,12 +19,13 @@ use crate::{
 };
 
 impl SessionStore {
-    /// How often [`announce_opened`](Self::announce_opened) should be called: 0.5 s. Sessions that an owner opens at several processes
-    /// within this time do not count for each other.
+    /// How often [`announce_opened`](Self::announce_opened) should be called: 0.5 s. Sessions that
+    /// an owner opens at several processes within this time do not count for each other.
     pub const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(500);
 
-    /// Announces to other processes the sessions that were opened since the last call and have not ended. Call this every
-    /// [`ANNOUNCE_INTERVAL`](Self::ANNOUNCE_INTERVAL). Sessions of [`Owner::Anonymous`], which has no limit, are not announced.
+    /// Announces to other processes the sessions that were opened since the last call and have not
+    /// ended. Call this every [`ANNOUNCE_INTERVAL`](Self::ANNOUNCE_INTERVAL). Sessions of
+    /// [`Owner::Anonymous`], which has no limit, are not announced.
     pub fn announce_opened(&self) {
         let in_table = |id: &SessionId| {
             self.0
@@ -34,8 +37,9 @@ impl SessionStore {
         self.0.announce(&announced);
     }
 
-    /// Adds sessions that processes have announced, this one or others. They count for their owners' limits for 90 s, or until they
-    /// end. At most twice [`max_total`](crate::SessionSettings::max_total) count.
+    /// Adds sessions that processes have announced, this one or others. They count for their
+    /// owners' limits for 90 s, or until they end. At most twice
+    /// [`max_total`](crate::SessionSettings::max_total) count.
     pub fn import_announced(&self, announced: &[AnnouncedSession]) {
         self.0
             .peer_sessions
@@ -44,7 +48,8 @@ impl SessionStore {
 }
 
 impl Inner {
-    /// Has the next [`SessionStore::announce_opened`] announce a new session, if other processes count it.
+    /// Has the next [`SessionStore::announce_opened`] announce a new session, if other processes
+    /// count it.
     pub(super) fn announce_later(&self, session: &Session) {
         if self.counts_elsewhere(session) {
             self.opened.add(*session.id());
@@ -65,8 +70,8 @@ impl Inner {
         }
     }
 
-    /// Returns how many sessions of an owner, and of its subject, only other processes have. A session that this process is about to
-    /// add to its table, `adopting`, does not count.
+    /// Returns how many sessions of an owner, and of its subject, only other processes have. A
+    /// session that this process is about to add to its table, `adopting`, does not count.
     pub(super) fn sessions_elsewhere(
         &self,
         owner: Owner<'_>,
@@ -110,7 +115,8 @@ impl Inner {
             .for_each(|announced| self.journal.announce(announced));
     }
 
-    /// Returns whether other processes count a session for the limit of its owner. Anonymous sessions have no limit.
+    /// Returns whether other processes count a session for the limit of its owner. Anonymous
+    /// sessions have no limit.
     fn counts_elsewhere(&self, session: &Session) -> bool {
         self.has_peers && session.encoded_owner().is_some()
     }

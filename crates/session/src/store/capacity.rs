@@ -13,16 +13,20 @@ use dashmap::{DashMap, Entry};
 use super::last_use_heap::{Evicted, LastUseHeap};
 use crate::{error::ReservationError, owner::Owner, scope::ScopeId, session::Session};
 
-/// Counts sessions and reservations, in total and per owner, and selects the session that a new one evicts.
+/// Counts sessions and reservations, in total and per owner, and selects the session that a new one
+/// evicts.
 ///
-/// A session is first reserved and then recorded. An owner never has more than `max_per_owner` sessions, nor more than
-/// `max_per_owner` reservations. A reservation that would exceed the limit requires a session of the owner that is not in
-/// use, and each such reservation requires another one. The session to evict is selected when the new one is recorded.
+/// A session is first reserved and then recorded. An owner never has more than `max_per_owner`
+/// sessions, nor more than `max_per_owner` reservations. A reservation that would exceed the limit
+/// requires a session of the owner that is not in use, and each such reservation requires another
+/// one. The session to evict is selected when the new one is recorded.
 ///
-/// A subject has at most `max_per_subject` sessions and reservations with all its clients. A reservation that requires the eviction of
-/// a session of the same owner does not count, because the number stays the same.
+/// A subject has at most `max_per_subject` sessions and reservations with all its clients. A
+/// reservation that requires the eviction of a session of the same owner does not count, because
+/// the number stays the same.
 ///
-/// An owner without sessions and reservations has no entry. [`Owner::Anonymous`] never has an entry, and no limit per owner.
+/// An owner without sessions and reservations has no entry. [`Owner::Anonymous`] never has an
+/// entry, and no limit per owner.
 pub(super) struct Capacity {
     max_total: usize,
     max_per_owner: usize,
@@ -59,7 +63,8 @@ struct ReservedOfOwner {
     replaces: bool,
 }
 
-/// The sessions and reservations of one owner. Most owners have a single session, which needs no allocation.
+/// The sessions and reservations of one owner. Most owners have a single session, which needs no
+/// allocation.
 enum OwnerEntry {
     /// One session, and no reservation.
     Single(Arc<Session>),
@@ -77,8 +82,8 @@ struct OwnerSessions {
 }
 
 impl Capacity {
-    /// Returns the limits, with nothing reserved. Those per owner and per subject also count sessions of other processes; see
-    /// [`reserve`](Self::reserve).
+    /// Returns the limits, with nothing reserved. Those per owner and per subject also count
+    /// sessions of other processes; see [`reserve`](Self::reserve).
     pub(super) fn new(max_total: usize, max_per_owner: usize, max_per_subject: usize) -> Self {
         let total = AtomicUsize::new(0);
         Self {
@@ -94,14 +99,15 @@ impl Capacity {
     /// Reserves a session for `owner`.
     ///
     /// # Errors
-    /// Fails at the limit of all sessions, at that of the owner's subject, and at the owner's limit if no further session of the owner
-    /// can be evicted.
+    /// Fails at the limit of all sessions, at that of the owner's subject, and at the owner's limit
+    /// if no further session of the owner can be evicted.
     pub(super) fn reserve(
         &self,
         owner: Owner<'_>,
         elsewhere: Elsewhere,
     ) -> Result<Reserved, ReservationError> {
-        // The owner's limits come first, so that an owner at its limits does not take capacity from others.
+        // The owner's limits come first, so that an owner at its limits does not take capacity from
+        // others.
         let subject = owner.subject_scope();
         let ReservedOfOwner {
             encoded_owner,
@@ -144,13 +150,13 @@ impl Capacity {
         self.cancel_of_owner(encoded_owner);
     }
 
-    /// Replaces a reservation by its session, which must be in use. At the owner's limit, ends the owner's least recently used
-    /// session that is not in use, and above the limit one more, and returns them. They count in the total until
-    /// [`remove`](Self::remove).
+    /// Replaces a reservation by its session, which must be in use. At the owner's limit, ends the
+    /// owner's least recently used session that is not in use, and above the limit one more, and
+    /// returns them. They count in the total until [`remove`](Self::remove).
     ///
     /// # Errors
-    /// Returns [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into use since the reservation.
-    /// The reservation continues.
+    /// Returns [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into
+    /// use since the reservation. The reservation continues.
     pub(super) fn record(
         &self,
         session: &Arc<Session>,
@@ -166,7 +172,8 @@ impl Capacity {
         entry.change(|owned| {
             if owned.sessions.len() >= limit {
                 evicted.push(owned.sessions.evict().ok_or(ReservationError::OwnerLimit)?);
-                // Processes that do not know of each other's latest sessions exceed the limit. One more ends for each new one.
+                // Processes that do not know of each other's latest sessions exceed the limit. One
+                // more ends for each new one.
                 if owned.sessions.len() >= limit {
                     evicted.extend(owned.sessions.evict());
                 }
@@ -196,7 +203,8 @@ impl Capacity {
         }
     }
 
-    /// Returns the owner's limit in this process: what other processes leave of it, but at least one.
+    /// Returns the owner's limit in this process: what other processes leave of it, but at least
+    /// one.
     fn limit_here(&self, elsewhere: usize) -> usize {
         self.max_per_owner
             .saturating_sub(elsewhere)
@@ -309,8 +317,9 @@ fn subject_key(subject: ScopeId) -> SubjectKey {
 }
 
 impl OwnerSessions {
-    /// Adds a reservation, if a session can be evicted for each reservation that would exceed the limit.
-    /// There can be more sessions than `max` if other processes have some: each reservation then requires one. Returns whether it does.
+    /// Adds a reservation, if a session can be evicted for each reservation that would exceed the
+    /// limit. There can be more sessions than `max` if other processes have some: each reservation
+    /// then requires one. Returns whether it does.
     fn reserve(&mut self, max: usize) -> Result<bool, ReservationError> {
         let exceeding = (self.reserved + self.sessions.len() + 1)
             .saturating_sub(max)
@@ -332,7 +341,8 @@ impl OwnerEntry {
         }
     }
 
-    /// Changes the sessions and reservations, in the form for many, and returns to the form for one if it suffices.
+    /// Changes the sessions and reservations, in the form for many, and returns to the form for one
+    /// if it suffices.
     fn change<T>(&mut self, change: impl FnOnce(&mut OwnerSessions) -> T) -> T {
         let mut owned = match mem::take(self) {
             Self::Many(owned) => owned,

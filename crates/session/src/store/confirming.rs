@@ -24,8 +24,8 @@ use crate::{
 /// Completes when the end of a session is recorded. Created by [`SessionStore::end_and_record`] and
 /// [`SessionStore::record_known_end`].
 ///
-/// The store then knows that the end is recorded, and does not record it for another caller. If it is dropped before, the end is
-/// recorded nevertheless, and once more for the next caller.
+/// The store then knows that the end is recorded, and does not record it for another caller. If it
+/// is dropped before, the end is recorded nevertheless, and once more for the next caller.
 #[must_use = "the end is not confirmed"]
 pub struct EndRecord {
     store: Arc<Inner>,
@@ -44,8 +44,8 @@ struct Named<'a> {
 }
 
 impl SessionStore {
-    /// Ends a session, even if it is in use, and returns the record of the end. If the session has already ended, for any reason,
-    /// that end is recorded again unless it is known to be recorded.
+    /// Ends a session, even if it is in use, and returns the record of the end. If the session has
+    /// already ended, for any reason, that end is recorded again unless it is known to be recorded.
     pub fn end_and_record(&self, session: &Session, reason: EndReason) -> EndRecord {
         let created = session.created();
         match self.end(session, reason) {
@@ -75,8 +75,9 @@ impl SessionStore {
     }
 
     /// Records the end of a session whose identifier [`resolve`](Self::resolve) has rejected with
-    /// [`ResolveError::Ended`](crate::ResolveError::Ended), unless the end is known to be recorded. Another process may not know it:
-    /// the journal has failed, or the session has ended only by the view of this process. In the second case, the session ends.
+    /// [`ResolveError::Ended`](crate::ResolveError::Ended), unless the end is known to be recorded.
+    /// Another process may not know it: the journal has failed, or the session has ended only by
+    /// the view of this process. In the second case, the session ends.
     ///
     /// An identifier that was not issued to this owner for this resource has nothing to record.
     pub fn record_known_end(
@@ -131,7 +132,8 @@ impl SessionStore {
                 let known = self.0.table.get(session).map(|known| Arc::clone(&known));
                 let known = known.filter(|known| known.owner_id() == owner_id);
                 let ended = known.and_then(|known| self.end(&known, EndReason::DeleteFailed));
-                // Without a ticket, another call may have ended the session and not recorded it yet.
+                // Without a ticket, another call may have ended the session and not recorded it
+                // yet.
                 let ticket = ended.unwrap_or_else(|| {
                     self.0
                         .record_session_end(owner, owner_id, *session, created, None)

@@ -28,14 +28,15 @@ use crate::{
 pub struct EndedScope {
     /// Completes when the end is recorded.
     pub ticket: EndTicket,
-    /// The sessions of this process's table that this call ended, each with the given reason. It contains neither those that
-    /// were ending already nor those of other processes.
+    /// The sessions of this process's table that this call ended, each with the given reason. It
+    /// contains neither those that were ending already nor those of other processes.
     pub sessions: Vec<Arc<Session>>,
 }
 
 impl SessionStore {
-    /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded. Returns `None`, and does
-    /// nothing, if the session has already ended or belongs to another store.
+    /// Ends a session, even if it is in use. Returns a ticket that completes when the end is
+    /// recorded. Returns `None`, and does nothing, if the session has already ended or belongs to
+    /// another store.
     pub fn end(&self, session: &Session, reason: EndReason) -> Option<EndTicket> {
         let is_stored = self
             .0
@@ -45,7 +46,8 @@ impl SessionStore {
         (is_stored && session.end()).then(|| self.0.remove(session, reason))
     }
 
-    /// Ends all sessions of a scope, including those of other processes, but not those that are opened later.
+    /// Ends all sessions of a scope, including those of other processes, but not those that are
+    /// opened later.
     pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndedScope {
         let now = self.0.clock.now();
         // The clock of a process that has opened a session can be ahead.
@@ -64,10 +66,11 @@ impl SessionStore {
         EndedScope { ticket, sessions }
     }
 
-    /// Adds an end that another process has recorded, or this one before a restart. It is not recorded again.
+    /// Adds an end that another process has recorded, or this one before a restart. It is not
+    /// recorded again.
     ///
-    /// The end of a session that was created later than [`MAX_AHEAD`](Self::MAX_AHEAD) from now is ignored, and a later floor is lowered
-    /// to that time.
+    /// The end of a session that was created later than [`MAX_AHEAD`](Self::MAX_AHEAD) from now is
+    /// ignored, and a later floor is lowered to that time.
     pub fn import(&self, end: &SessionEnd) {
         let now = self.0.clock.now();
         let Some(end) = end.limited_to(now.saturating_add(Self::MAX_AHEAD)) else {
@@ -96,7 +99,8 @@ impl SessionStore {
                 }
                 self.0.end_overflow(owner, raised);
             }
-            // The call that raised the floor searches the table. A session that is recorded meanwhile finds the floor.
+            // The call that raised the floor searches the table. A session that is recorded
+            // meanwhile finds the floor.
             SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
                 let raised = self.0.ends.raise(scope, created, now);
@@ -116,7 +120,8 @@ impl SessionStore {
         self.0.ends.all()
     }
 
-    /// Records all ends and last uses again, for a journal that may have lost them. Returns a ticket for each end.
+    /// Records all ends and last uses again, for a journal that may have lost them. Returns a
+    /// ticket for each end.
     pub fn record_all(&self) -> Vec<EndTicket> {
         let tickets = self
             .ends()
@@ -130,8 +135,8 @@ impl SessionStore {
 }
 
 impl Inner {
-    /// Ends a session that has expired. If the session is idle only in this process, and another one has used it, releases it
-    /// instead. Returns whether the session has left the table.
+    /// Ends a session that has expired. If the session is idle only in this process, and another
+    /// one has used it, releases it instead. Returns whether the session has left the table.
     pub(super) fn expire(&self, session: &Arc<Session>, now: Duration) -> bool {
         if self.has_peers
             && session.expired(now, self.timeouts) == Some(EndReason::Idle)
@@ -161,9 +166,11 @@ impl Inner {
             .is_some_and(|last_use| last_use > oldest)
     }
 
-    /// Removes a session from the table that is idle in this process and continues in another one. Returns whether it was removed.
+    /// Removes a session from the table that is idle in this process and continues in another one.
+    /// Returns whether it was removed.
     fn release(&self, session: &Arc<Session>, now: Duration) -> bool {
-        // The lock of the table is held, so that a new use finds the session either active or not at all.
+        // The lock of the table is held, so that a new use finds the session either active or not
+        // at all.
         let is_released = |_: &_, stored: &Arc<Session>| {
             Arc::ptr_eq(stored, session)
                 && matches!(session.expire(now, self.timeouts), Status::JustEnded(_))
@@ -177,8 +184,8 @@ impl Inner {
         true
     }
 
-    /// Adds a new session that is in use to the table. At the owner's limit, with `elsewhere` sessions in other processes,
-    /// another session ends.
+    /// Adds a new session that is in use to the table. At the owner's limit, with `elsewhere`
+    /// sessions in other processes, another session ends.
     pub(super) fn record(
         &self,
         session: &Arc<Session>,
@@ -231,11 +238,12 @@ impl Inner {
         self.remove(&session, reason.unwrap_or(EndReason::Evicted));
     }
 
-    /// Removes a session that has just ended, and records the end. Only the caller that ended the session calls this, so it
-    /// happens once. The observer is called last, without a lock. Returns a ticket that completes when the end is recorded.
+    /// Removes a session that has just ended, and records the end. Only the caller that ended the
+    /// session calls this, so it happens once. The observer is called last, without a lock. Returns
+    /// a ticket that completes when the end is recorded.
     pub(super) fn remove(&self, session: &Session, reason: EndReason) -> EndTicket {
-        // The end is recorded before the session leaves the table, so that it is not adopted again. A session that is not sealed,
-        // or has reached its lifetime, cannot be adopted.
+        // The end is recorded before the session leaves the table, so that it is not adopted again.
+        // A session that is not sealed, or has reached its lifetime, cannot be adopted.
         let needs_record = session.is_sealed() && reason != EndReason::Lifetime;
         let ticket = if needs_record {
             self.record_end(session, None)
@@ -246,7 +254,8 @@ impl Inner {
         ticket
     }
 
-    /// Ends a session in this process. Its end is recorded already. Returns whether this call ended it.
+    /// Ends a session in this process. Its end is recorded already. Returns whether this call ended
+    /// it.
     pub(super) fn end_here(&self, session: &Session, reason: EndReason) -> bool {
         let is_ended = session.end();
         if is_ended {
@@ -340,8 +349,8 @@ impl Inner {
         }
     }
 
-    /// Ends the sessions of a scope in the table that were created no later than `created`; without a scope, those of all scopes.
-    /// Returns those that this call ended.
+    /// Ends the sessions of a scope in the table that were created no later than `created`; without
+    /// a scope, those of all scopes. Returns those that this call ended.
     fn end_created_until(
         &self,
         scope: Option<ScopeId>,

@@ -11,13 +11,14 @@ use crate::{
 /// A session in use by a request or a stream. Created by [`SessionStore::resolve`] and
 /// [`Reservation::open`](crate::Reservation::open).
 ///
-/// A session in use does not end by idle time or eviction, but can end for any other reason. Its idle time starts when the last
-/// `InUse` is dropped.
+/// A session in use does not end by idle time or eviction, but can end for any other reason. Its
+/// idle time starts when the last `InUse` is dropped.
 #[must_use = "dropping it ends the use"]
 pub struct InUse {
     store: SessionStore,
     session: Arc<Session>,
-    /// The identifier with which the use began; `None` if it is the session's [`first`](Session::first).
+    /// The identifier with which the use began; `None` if it is the session's
+    /// [`first`](Session::first).
     generation: Option<Arc<Generation>>,
     /// The hash of the scopes of this use.
     fingerprint: u64,
@@ -44,11 +45,13 @@ impl InUse {
         &self.session
     }
 
-    /// Returns the identifier that the response must give to the client; `None` if the client has the newest one.
+    /// Returns the identifier that the response must give to the client; `None` if the client has
+    /// the newest one.
     ///
-    /// The session gets a new identifier if the scopes of this use differ from those of the newest identifier: at most once a
-    /// minute, and only after the newest identifier has been used. The previous identifier resolves until 5 min after the first
-    /// use of the new one, so a client that misses the response keeps its session.
+    /// The session gets a new identifier if the scopes of this use differ from those of the newest
+    /// identifier: at most once a minute, and only after the newest identifier has been used. The
+    /// previous identifier resolves until 5 min after the first use of the new one, so a client
+    /// that misses the response keeps its session.
     pub fn rotated_identifier(&self) -> Option<Identifier> {
         let generation = self
             .generation

@@ -4,11 +4,13 @@ use std::{ptr, sync::Arc};
 
 use crate::session::{Eviction, Session};
 
-/// A binary heap with the least recently used session first. Each session stores its position, so it is removed without a search.
+/// A binary heap with the least recently used session first. Each session stores its position, so
+/// it is removed without a search.
 ///
-/// A use does not update the heap, so the last use in an entry can be earlier than the actual one. A search for the least
-/// recently used session corrects the entries that it finds at the top. Operations take logarithmic time; a search takes that
-/// time for each corrected entry and each session in use.
+/// A use does not update the heap, so the last use in an entry can be earlier than the actual one.
+/// A search for the least recently used session corrects the entries that it finds at the top.
+/// Operations take logarithmic time; a search takes that time for each corrected entry and each
+/// session in use.
 #[derive(Default)]
 pub(super) struct LastUseHeap(Vec<HeapEntry>);
 
@@ -63,8 +65,9 @@ impl LastUseHeap {
         }
     }
 
-    /// Ends and removes the least recently used session that is not in use. If the search finds a session that has already ended,
-    /// removes that one instead. Returns `None` if all sessions are in use.
+    /// Ends and removes the least recently used session that is not in use. If the search finds a
+    /// session that has already ended, removes that one instead. Returns `None` if all sessions are
+    /// in use.
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let mut in_use = Vec::new();
         let evicted = loop {

@@ -30,11 +30,11 @@ pub struct SessionPage {
 }
 
 impl SessionStore {
-    /// Returns up to `limit` sessions in the table that satisfy `is_wanted`, in the order of their log hashes, beginning after
-    /// the hash `after`.
+    /// Returns up to `limit` sessions in the table that satisfy `is_wanted`, in the order of their
+    /// log hashes, beginning after the hash `after`.
     ///
-    /// Each call examines the whole table, and keeps at most `limit` sessions in memory. A session that exists while all pages are
-    /// read is on exactly one of them.
+    /// Each call examines the whole table, and keeps at most `limit` sessions in memory. A session
+    /// that exists while all pages are read is on exactly one of them.
     pub fn list(
         &self,
         is_wanted: impl Fn(&Session) -> bool,

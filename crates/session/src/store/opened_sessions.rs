@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 
 use crate::identifier::SessionId;
 
-/// The maximum number of new sessions that wait for [`SessionStore::announce_opened`](super::SessionStore::announce_opened).
-/// Further ones are announced with all others.
+/// The maximum number of new sessions that wait for
+/// [`SessionStore::announce_opened`](super::SessionStore::announce_opened). Further ones are
+/// announced with all others.
 const MAX_OPENED: usize = 65_536;
 
 /// The sessions that were opened and are not announced yet, by their ids.

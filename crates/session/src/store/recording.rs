@@ -15,10 +15,12 @@ impl SessionStore {
     /// How often [`record_last_uses`](Self::record_last_uses) should be called: 30 s.
     pub const RECORD_INTERVAL: Duration = RECORD_INTERVAL;
 
-    /// Records in the journal the last uses of the sessions that were used since the previous call, and announces all sessions
-    /// to other processes. Call this every [`RECORD_INTERVAL`](Self::RECORD_INTERVAL), and before the process ends.
+    /// Records in the journal the last uses of the sessions that were used since the previous call,
+    /// and announces all sessions to other processes. Call this every
+    /// [`RECORD_INTERVAL`](Self::RECORD_INTERVAL), and before the process ends.
     ///
-    /// A session that is not [sealed](Session::is_sealed) is not recorded: no process can continue it.
+    /// A session that is not [sealed](Session::is_sealed) is not recorded: no process can continue
+    /// it.
     pub fn record_last_uses(&self) {
         let now = self.0.clock.read();
         let previous = self
@@ -36,8 +38,9 @@ impl SessionStore {
 
     /// Adds the last uses that other processes have recorded, or this one before a restart.
     ///
-    /// Uses that are older than the idle timeout are ignored. A use in the future, up to 5 s ahead of this process's clock, counts as
-    /// what it is; a later one counts as one 5 s ahead. At most twice [`max_total`](crate::SessionSettings::max_total) are kept.
+    /// Uses that are older than the idle timeout are ignored. A use in the future, up to 5 s ahead
+    /// of this process's clock, counts as what it is; a later one counts as one 5 s ahead. At most
+    /// twice [`max_total`](crate::SessionSettings::max_total) are kept.
     pub fn import_last_uses(&self, uses: &[LastUse]) {
         let now = self.0.clock.now();
         let oldest = now.saturating_sub(Duration::from_millis(self.0.timeouts.idle));
@@ -48,8 +51,8 @@ impl SessionStore {
     }
 }
 
-/// Returns the last use of a session; `None` if the session was not used since `previous`, in milliseconds of the monotonic clock, has
-/// ended, or is not sealed.
+/// Returns the last use of a session; `None` if the session was not used since `previous`, in
+/// milliseconds of the monotonic clock, has ended, or is not sealed.
 fn last_use_since(session: &Session, previous: u64, now: Now) -> Option<LastUse> {
     let last_used = session.last_used()?;
     let is_in_use = session.is_in_use();

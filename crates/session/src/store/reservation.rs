@@ -35,24 +35,25 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns a permit that keeps the capacity reserved beyond the reservation, for a task that continues to open the
-    /// backend's session after the client has disconnected.
+    /// Returns a permit that keeps the capacity reserved beyond the reservation, for a task that
+    /// continues to open the backend's session after the client has disconnected.
     pub fn capacity_permit(&self) -> CapacityPermit {
         self.permit.clone()
     }
 
-    /// Opens the session and takes it into use. `backend_id` is the backend's opaque identifier for the session.
-    /// `protocol_version` is the negotiated version, if it is known. A version of more than 15 bytes is ignored.
+    /// Opens the session and takes it into use. `backend_id` is the backend's opaque identifier for
+    /// the session. `protocol_version` is the negotiated version, if it is known. A version of more
+    /// than 15 bytes is ignored.
     ///
-    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier, and the session ends with this
-    /// process.
+    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier,
+    /// and the session ends with this process.
     ///
     /// At the owner's limit, the owner's least recently used session that is not in use ends with
     /// [`EndReason::Evicted`](crate::EndReason::Evicted).
     ///
     /// # Errors
-    /// Returns [`ReservationError::OwnerLimit`] if the owner is at the limit and has taken all sessions into use since the
-    /// reservation. The caller must end the backend's session then.
+    /// Returns [`ReservationError::OwnerLimit`] if the owner is at the limit and has taken all
+    /// sessions into use since the reservation. The caller must end the backend's session then.
     pub fn open(
         self,
         backend_id: Box<[u8]>,
@@ -120,12 +121,13 @@ impl fmt::Debug for Reservation {
     }
 }
 
-/// Keeps the capacity of a reservation until its last clone is dropped, unless a session was opened with it. Created by
-/// [`Reservation::capacity_permit`].
+/// Keeps the capacity of a reservation until its last clone is dropped, unless a session was opened
+/// with it. Created by [`Reservation::capacity_permit`].
 #[derive(Clone)]
 pub struct CapacityPermit(pub(super) Arc<PermitInner>);
 
-/// The reserved capacity. It is released when the last permit is dropped, unless a session was recorded.
+/// The reserved capacity. It is released when the last permit is dropped, unless a session was
+/// recorded.
 pub(super) struct PermitInner {
     store: Arc<Inner>,
     pub(super) encoded_owner: Option<Arc<[u8]>>,

@@ -22,16 +22,18 @@ pub(super) struct Found {
 }
 
 impl SessionStore {
-    /// Takes the session with this identifier, target and owner into use, until the returned value is dropped. `scopes`
-    /// are those of the caller's token; see [`InUse::rotated_identifier`]. Allocates nothing if the session is in the table.
+    /// Takes the session with this identifier, target and owner into use, until the returned value
+    /// is dropped. `scopes` are those of the caller's token; see [`InUse::rotated_identifier`].
+    /// Allocates nothing if the session is in the table.
     ///
     /// The caller must have authenticated the owner. The identifier itself authenticates nothing.
     ///
     /// # Errors
-    /// - [`ResolveError::Unknown`] if the identifier was not issued to this owner for this resource. A session of another
-    ///   owner is not affected.
+    /// - [`ResolveError::Unknown`] if the identifier was not issued to this owner for this
+    ///   resource. A session of another owner is not affected.
     /// - [`ResolveError::Ended`] if the session has ended, or has 16,777,215 uses in progress.
-    /// - [`ResolveError::NotReady`] or [`ResolveError::Capacity`] if the session is not in the table and cannot be adopted now.
+    /// - [`ResolveError::NotReady`] or [`ResolveError::Capacity`] if the session is not in the
+    ///   table and cannot be adopted now.
     pub fn resolve(
         &self,
         target: &SessionTarget,
@@ -51,7 +53,8 @@ impl SessionStore {
         self.open_sealed(head, target, owner, scopes, identifier)
     }
 
-    /// Begins a use of a session in the table. Returns `None` if the session has just left the table or is about to.
+    /// Begins a use of a session in the table. Returns `None` if the session has just left the
+    /// table or is about to.
     pub(super) fn begin_use(
         &self,
         found: Found,
@@ -74,7 +77,8 @@ impl SessionStore {
             return Err(ResolveError::Ended);
         }
         if self.0.has_peers && session.expired(now, self.0.timeouts) == Some(EndReason::Idle) {
-            // If another process has used the session, it is released, and adopted again by its identifier.
+            // If another process has used the session, it is released, and adopted again by its
+            // identifier.
             self.0.expire(&session, now);
             return Ok(None);
         }
@@ -132,8 +136,9 @@ impl Inner {
 }
 
 impl Found {
-    /// Returns whether the whole identifier is that of the session, and not only its random part. The comparison of hashes
-    /// suffices: the caller is the owner, and the identifier authorizes nothing.
+    /// Returns whether the whole identifier is that of the session, and not only its random part.
+    /// The comparison of hashes suffices: the caller is the owner, and the identifier authorizes
+    /// nothing.
     fn is_named(&self, identifier: &[u8]) -> bool {
         let generation = self
             .generation

@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl SessionStore {
-    /// See [`InUse::rotated_identifier`](super::InUse::rotated_identifier). `current` is the identifier with which the use
-    /// began.
+    /// See [`InUse::rotated_identifier`](super::InUse::rotated_identifier). `current` is the
+    /// identifier with which the use began.
     pub(super) fn rotated_identifier(
         &self,
         session: &Arc<Session>,
@@ -35,7 +35,8 @@ impl SessionStore {
 }
 
 impl Inner {
-    /// Adds an identifier to a session, unless another call has just done so or the session has ended.
+    /// Adds an identifier to a session, unless another call has just done so or the session has
+    /// ended.
     fn rotate(
         &self,
         session: &Arc<Session>,
@@ -52,8 +53,8 @@ impl Inner {
         Some(())
     }
 
-    /// Adds an identifier to a session if `may_be_added` returns true for the highest generation of the later identifiers.
-    /// Returns the added identifier, or the equal one that the session had.
+    /// Adds an identifier to a session if `may_be_added` returns true for the highest generation of
+    /// the later identifiers. Returns the added identifier, or the equal one that the session had.
     pub(super) fn add_generation(
         &self,
         session: &Arc<Session>,
@@ -84,7 +85,8 @@ impl Inner {
         }
     }
 
-    /// Ends the generations below `lowest` in this process. Returns whether some of them were still valid.
+    /// Ends the generations below `lowest` in this process. Returns whether some of them were still
+    /// valid.
     pub(super) fn end_generations_here(&self, session: &Session, lowest: u32) -> bool {
         let EndedGenerations {
             has_ended_some,

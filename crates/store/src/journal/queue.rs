@@ -8,7 +8,8 @@ use portcullis_session::{EndConfirmation, EndTicket, LastUse, SessionEnd};
 /// The maximum number of ends, and of last uses, that wait to be written.
 pub(super) const MAX_QUEUED: usize = 262_144;
 
-/// The queue of the records. The threads of requests add to it, and the writer thread takes everything.
+/// The queue of the records. The threads of requests add to it, and the writer thread takes
+/// everything.
 #[derive(Default)]
 pub(super) struct Queue(Mutex<Waiting>);
 

@@ -40,7 +40,8 @@ fn end(session: u8, created: u64) -> SessionEnd {
     }
 }
 
-/// E12: an end is on disk when its ticket completes. Records are recovered after a restart until they expire.
+/// E12: an end is on disk when its ticket completes. Records are recovered after a restart until
+/// they expire.
 #[tokio::test]
 async fn records_survive_a_restart() {
     let parent = tempfile::tempdir().unwrap();
@@ -95,7 +96,8 @@ fn dropping_writes_what_waits() {
     }
 }
 
-/// E12: an end that cannot be written is not confirmed, and writing continues when there is space again.
+/// E12: an end that cannot be written is not confirmed, and writing continues when there is space
+/// again.
 #[tokio::test]
 async fn failures_are_not_confirmed() {
     let parent = tempfile::tempdir().unwrap();
@@ -127,7 +129,8 @@ async fn failures_are_not_confirmed() {
     assert!(!writer.is_failing);
 }
 
-/// E12: no memory is filled while the disk is slow: further ends fail, and further last uses are dropped.
+/// E12: no memory is filled while the disk is slow: further ends fail, and further last uses are
+/// dropped.
 #[tokio::test]
 async fn the_queue_is_bounded() {
     let mut waiting = Waiting::default();
@@ -210,8 +213,8 @@ async fn a_store_continues_after_a_restart() {
     assert_eq!(resolve(&gone_identifier).unwrap_err(), ResolveError::Ended);
 }
 
-/// E12, N4: a journal whose file of ends is missing or empty begins with the end of all earlier sessions, which survives a crash. One
-/// with a damaged file is an error.
+/// E12, N4: a journal whose file of ends is missing or empty begins with the end of all earlier
+/// sessions, which survives a crash. One with a damaged file is an error.
 #[tokio::test]
 async fn unknown_ends_end_all_sessions() {
     let parent = tempfile::tempdir().unwrap();

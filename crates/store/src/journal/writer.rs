@@ -48,7 +48,8 @@ impl Writer {
         }
     }
 
-    /// Writes what waited. If this fails, the tickets of the ends fail because their confirmations are dropped.
+    /// Writes what waited. If this fails, the tickets of the ends fail because their confirmations
+    /// are dropped.
     pub(super) fn write(&mut self, ends: Vec<(SessionEnd, EndConfirmation)>, uses: &[LastUse]) {
         let mut result = Ok(());
         if !ends.is_empty() {

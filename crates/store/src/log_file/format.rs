@@ -18,7 +18,8 @@ const MAX_FILE: u64 = 256 << 20;
 pub(crate) trait Record: Sized {
     /// The first line of the file.
     const HEADER: &'static str;
-    /// Whether a line that cannot be read makes the file unusable, unless no record follows it. A crash can only cut off the end.
+    /// Whether a line that cannot be read makes the file unusable, unless no record follows it. A
+    /// crash can only cut off the end.
     const IS_REQUIRED: bool;
 
     /// Returns the bytes of a line, which are written in base64url.
@@ -61,7 +62,8 @@ pub(super) fn push_line(lines: &mut String, record: &impl Record) {
     lines.push('\n');
 }
 
-/// Reads the records of a file; `None` if it is missing or empty. Lines that are not records are reported and left out.
+/// Reads the records of a file; `None` if it is missing or empty. Lines that are not records are
+/// reported and left out.
 ///
 /// # Errors
 /// Fails if the file cannot be read, has another format, is larger than [`MAX_FILE`], or lacks a

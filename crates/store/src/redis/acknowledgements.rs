@@ -73,7 +73,8 @@ impl Acknowledgements {
         batch
     }
 
-    /// The records were sent to these connections. They are confirmed when each has acknowledged them.
+    /// The records were sent to these connections. They are confirmed when each has acknowledged
+    /// them.
     pub(crate) fn expect(&self, batch: Batch, connections: HashSet<String>) {
         self.change(batch, |published| published.expected = Some(connections));
     }
@@ -87,7 +88,8 @@ impl Acknowledgements {
         });
     }
 
-    /// Returns the batches that are not confirmed, to publish them again. Records that have waited for too long fail.
+    /// Returns the batches that are not confirmed, to publish them again. Records that have waited
+    /// for too long fail.
     pub(crate) fn unconfirmed(&self, now: Duration) -> Vec<(Batch, Vec<Record>)> {
         let mut state = self.0.lock();
         let mut late = Vec::new();
@@ -131,7 +133,8 @@ impl Acknowledgements {
         )
     }
 
-    /// Adds an acknowledgement for another replica, unless 16,384 wait. That replica then publishes the batch again.
+    /// Adds an acknowledgement for another replica, unless 16,384 wait. That replica then publishes
+    /// the batch again.
     pub(crate) fn owe(&self, connection: String, batch: Batch) {
         let mut state = self.0.lock();
         if state.owed.len() < MAX_OWED {
@@ -195,7 +198,8 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// E13: an end is confirmed when every replica that Redis has named has acknowledged it, in any order.
+    /// E13: an end is confirmed when every replica that Redis has named has acknowledged it, in any
+    /// order.
     #[test]
     fn all_named_replicas_must_acknowledge() {
         let acknowledgements = Acknowledgements::default();
@@ -215,7 +219,8 @@ mod tests {
         assert!(alone.is_done());
     }
 
-    /// E13: ends that were not acknowledged are published again, with the acknowledgements so far, until they fail.
+    /// E13: ends that were not acknowledged are published again, with the acknowledgements so far,
+    /// until they fail.
     #[tokio::test]
     async fn missing_acknowledgements_confirm_nothing() {
         let acknowledgements = Acknowledgements::default();

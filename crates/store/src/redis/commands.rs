@@ -18,12 +18,14 @@ use super::{
     scripts::{self, Scripts},
 };
 
-/// The maximum number of records in one command. Longer lists are divided, so that no command delays the next beat.
+/// The maximum number of records in one command. Longer lists are divided, so that no command
+/// delays the next beat.
 pub(crate) const BATCH: usize = 1000;
 /// The maximum number of last uses that Redis keeps.
 const MAX_LAST_USES: u32 = 2_000_000;
 
-/// The commands of the journal. Each fails if the connection fails, or the response is not what the command returns.
+/// The commands of the journal. Each fails if the connection fails, or the response is not what the
+/// command returns.
 pub(crate) struct Commands {
     pub(crate) keys: Keys,
     scripts: Scripts,
@@ -51,7 +53,8 @@ pub(crate) struct BeatResponse {
 
 /// The response to records that were added.
 pub(crate) enum Added {
-    /// They were sent to these connections of live replicas, and no other replica can return without them.
+    /// They were sent to these connections of live replicas, and no other replica can return
+    /// without them.
     Sent(HashSet<String>),
     /// They were added, but another replica can return without them.
     Unsettled,
@@ -134,7 +137,8 @@ impl Commands {
         })
     }
 
-    /// Adds records, and publishes those that are new. With a batch, publishes all and asks for acknowledgements.
+    /// Adds records, and publishes those that are new. With a batch, publishes all and asks for
+    /// acknowledgements.
     pub(crate) async fn add_records(
         &self,
         redis: &mut MultiplexedConnection,
@@ -198,8 +202,9 @@ impl Commands {
         scripts::run(&script, redis).await
     }
 
-    /// Returns the part of a sorted set at a cursor, with about [`BATCH`] members. The first cursor is 0. A member that is added or
-    /// removed while the parts are read can be missing; others can be repeated.
+    /// Returns the part of a sorted set at a cursor, with about [`BATCH`] members. The first cursor
+    /// is 0. A member that is added or removed while the parts are read can be missing; others can
+    /// be repeated.
     pub(crate) async fn scan(
         &self,
         redis: &mut MultiplexedConnection,
@@ -260,10 +265,12 @@ impl Commands {
     }
 }
 
-/// Parses the response to `ZSCAN`: the next cursor, and an array of members, each followed by its score.
+/// Parses the response to `ZSCAN`: the next cursor, and an array of members, each followed by its
+/// score.
 ///
 /// # Errors
-/// Fails if one of them is malformed, because a replica must not take a list for complete that it has not read.
+/// Fails if one of them is malformed, because a replica must not take a list for complete that it
+/// has not read.
 fn parse_page((cursor, values): (u64, Vec<Value>)) -> RedisResult<Page> {
     let (pairs, []) = values.as_chunks::<2>() else {
         return Err(unexpected("a member has no score"));
@@ -272,7 +279,8 @@ fn parse_page((cursor, values): (u64, Vec<Value>)) -> RedisResult<Page> {
         let Value::BulkString(member) = member else {
             return Err(unexpected("a member is not a string"));
         };
-        // Saturating: the score of the generation is infinite. Times in milliseconds are far below 2^53.
+        // Saturating: the score of the generation is infinite. Times in milliseconds are far below
+        // 2^53.
         let score = f64::from_redis_value_ref(score)? as u64;
         Ok(ScoredMember {
             member: member.clone(),

@@ -4,14 +4,17 @@ use std::fmt;
 
 use portcullis_metadata::hexadecimal;
 
-/// Names the data of a Redis server. A server that lost its data, or that may have lost its last writes, has another one.
+/// Names the data of a Redis server. A server that lost its data, or that may have lost its last
+/// writes, has another one.
 ///
-/// Random, so that no two processes choose the same. The text form is 32 lowercase hexadecimal digits.
+/// Random, so that no two processes choose the same. The text form is 32 lowercase hexadecimal
+/// digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generation(pub(crate) [u8; 16]);
 
 impl Generation {
-    /// Returns the generation with this text; `None` if the text is anything but 32 lowercase hexadecimal digits.
+    /// Returns the generation with this text; `None` if the text is anything but 32 lowercase
+    /// hexadecimal digits.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_well_formed = text.len() == 32
             && text

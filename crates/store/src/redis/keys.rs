@@ -5,7 +5,8 @@
 /// All names begin with the prefix in braces, so that the keys of a script are in one hash slot.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// A hash: the run id of the server process, and the [generation](super::generation::Generation) of the data.
+    /// A hash: the run id of the server process, and the
+    /// [generation](super::generation::Generation) of the data.
     pub(crate) generation: String,
     /// A hash: the last beat of each replica.
     pub(crate) replicas: String,

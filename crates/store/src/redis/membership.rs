@@ -12,14 +12,17 @@ pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(750);
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum time between two attempts to connect.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_millis(250);
-/// The commands before a new connection is known to the other replicas: the server's identity, the subscription, the beat.
+/// The commands before a new connection is known to the other replicas: the server's identity, the
+/// subscription, the beat.
 const COMMANDS_TO_JOIN: u32 = 3;
 
-/// How long a replica counts as alive after its last beat, and remains complete without another one.
+/// How long a replica counts as alive after its last beat, and remains complete without another
+/// one.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
-/// The longest time in which a replica that can reach Redis returns after Redis was lost: it notices (a beat and its response),
-/// one attempt fails just before Redis is back, it waits, and the next attempt connects and joins.
+/// The longest time in which a replica that can reach Redis returns after Redis was lost: it
+/// notices (a beat and its response), one attempt fails just before Redis is back, it waits, and
+/// the next attempt connects and joins.
 ///
 /// Data of this age has the ends of all replicas that can reach Redis.
 pub(crate) const RETURN_TIME: Duration = Duration::from_millis(
@@ -36,7 +39,8 @@ pub(crate) struct Beat {
     pub(crate) generation: Generation,
     /// The age of the generation, by the clock of Redis.
     pub(crate) age: Duration,
-    /// All other replicas that have beaten within [`RETURN_TIME`] have written their ends to this generation.
+    /// All other replicas that have beaten within [`RETURN_TIME`] have written their ends to this
+    /// generation.
     pub(crate) others_have_written: bool,
 }
 
@@ -53,9 +57,9 @@ pub(crate) enum Task {
 
 /// The state of one replica.
 ///
-/// A replica is complete while it holds a lease: it has read a list to which all replicas had written, and beats since then
-/// without a gap of more than [`LEASE`]. The other replicas confirm no end that it has not received while its beat counts, so
-/// it misses none in shorter gaps.
+/// A replica is complete while it holds a lease: it has read a list to which all replicas had
+/// written, and beats since then without a gap of more than [`LEASE`]. The other replicas confirm
+/// no end that it has not received while its beat counts, so it misses none in shorter gaps.
 #[derive(Debug, Default)]
 pub(crate) struct Membership {
     generation: Option<Generation>,
@@ -68,7 +72,8 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Records the response to a beat that was sent and received at these times, and returns what to do next.
+    /// Records the response to a beat that was sent and received at these times, and returns what
+    /// to do next.
     pub(crate) fn beat(&mut self, sent: Duration, received: Duration, beat: &Beat) -> Task {
         let is_new = self.generation != Some(beat.generation);
         if is_new {
@@ -77,7 +82,8 @@ impl Membership {
         }
         self.is_settled = beat.age >= RETURN_TIME && beat.others_have_written;
         self.last_sent = sent;
-        // If the response came after the lease, other replicas can have confirmed an end without this one in between.
+        // If the response came after the lease, other replicas can have confirmed an end without
+        // this one in between.
         let is_complete = self.is_complete(received);
         self.complete_until = is_complete.then(|| sent.saturating_add(LEASE));
         if is_new {
@@ -94,8 +100,8 @@ impl Membership {
         self.is_settled
     }
 
-    /// Records that the list of this generation was read. `was_settled` is what [`is_settled`](Self::is_settled) returned before
-    /// the first part was read.
+    /// Records that the list of this generation was read. `was_settled` is what
+    /// [`is_settled`](Self::is_settled) returned before the first part was read.
     pub(crate) fn read(&mut self, generation: Generation, was_settled: bool, now: Duration) {
         let until = self.last_sent.saturating_add(LEASE);
         if was_settled && self.generation == Some(generation) && now < until {

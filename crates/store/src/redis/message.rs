@@ -1,7 +1,7 @@
 //! [`Message`]: what replicas publish to each other, and its encoding.
 //!
-//! The first byte is the type of the message. A head of fixed length with the name of the sender follows, except before
-//! inactive tokens, and then records of fixed length.
+//! The first byte is the type of the message. A head of fixed length with the name of the sender
+//! follows, except before inactive tokens, and then records of fixed length.
 
 use portcullis_session::{AnnouncedSession, LastUse};
 
@@ -28,7 +28,8 @@ pub(crate) enum Message {
         connection: String,
         batch: Option<Batch>,
         records: Vec<Record>,
-        /// Whether some records could not be decoded. They are left out, so the batch must not be acknowledged.
+        /// Whether some records could not be decoded. They are left out, so the batch must not be
+        /// acknowledged.
         is_incomplete: bool,
     },
     /// The connection has received the batch.
@@ -94,8 +95,8 @@ impl Message {
         [&[INACTIVE_TOKENS], tokens.as_flattened()].concat()
     }
 
-    /// Returns the message with this encoding; `None` if its type is unknown or its head is malformed. Records that cannot be
-    /// decoded are left out.
+    /// Returns the message with this encoding; `None` if its type is unknown or its head is
+    /// malformed. Records that cannot be decoded are left out.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (message_type, bytes) = bytes.split_first()?;
         match *message_type {
@@ -241,7 +242,8 @@ mod tests {
         }
     }
 
-    /// E13: a message of which a part cannot be read has the other records, and is marked as incomplete.
+    /// E13: a message of which a part cannot be read has the other records, and is marked as
+    /// incomplete.
     #[test]
     fn unreadable_records_are_reported() {
         let unknown = [9; Record::ENCODED_LENGTH];

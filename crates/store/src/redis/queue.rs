@@ -11,19 +11,23 @@ use super::{
 };
 use crate::LimitUse;
 
-/// The maximum number of records that wait to be sent, and of those that were sent and wait for their confirmation.
+/// The maximum number of records that wait to be sent, and of those that were sent and wait for
+/// their confirmation.
 pub(crate) const MAX_RECORDS: usize = 16_384;
-/// The maximum number of last uses that wait to be written, and of uses of limits and announced sessions that wait to be published.
+/// The maximum number of last uses that wait to be written, and of uses of limits and announced
+/// sessions that wait to be published.
 const MAX_USES: usize = 262_144;
 /// The maximum number of inactive tokens that wait to be published.
 const MAX_INACTIVE: usize = 16_384;
-/// The maximum time for a confirmation: new data must reach its age, and be published once more at a beat.
+/// The maximum time for a confirmation: new data must reach its age, and be published once more at
+/// a beat.
 const MAX_WAIT: Duration = RETURN_TIME
     .saturating_add(BEAT_INTERVAL)
     .saturating_add(BEAT_INTERVAL);
 
-/// What waits to be sent. The threads of requests add to it, and the task of the journal takes from it. Neither waits for the other:
-/// what does not fit is dropped, or fails if a ticket waits for it.
+/// What waits to be sent. The threads of requests add to it, and the task of the journal takes from
+/// it. Neither waits for the other: what does not fit is dropped, or fails if a ticket waits for
+/// it.
 #[derive(Default)]
 pub(crate) struct Queue(Mutex<Waiting>);
 
@@ -61,7 +65,8 @@ impl WaitingRecord {
 }
 
 impl Queue {
-    /// Adds a record. Its ticket fails if there is no connection, if 16,384 records wait, or after [`close`](Self::close).
+    /// Adds a record. Its ticket fails if there is no connection, if 16,384 records wait, or after
+    /// [`close`](Self::close).
     pub(crate) fn add_record(&self, record: Record, now: Duration) -> EndTicket {
         let mut waiting = self.0.lock();
         if !waiting.is_connected || waiting.is_closed {
@@ -131,7 +136,8 @@ impl Queue {
         waiting.records.split_off(rest)
     }
 
-    /// Returns whether a record has failed because there was no space, and forgets this. All records must then be written.
+    /// Returns whether a record has failed because there was no space, and forgets this. All
+    /// records must then be written.
     pub(crate) fn take_skipped(&self) -> bool {
         take(&mut self.0.lock().has_skipped)
     }
@@ -189,7 +195,8 @@ mod tests {
         created: UnixTime::from_secs(1),
     });
 
-    /// E13: ends that cannot be shared fail: before the connection, after it, when too many wait, and after the end.
+    /// E13: ends that cannot be shared fail: before the connection, after it, when too many wait,
+    /// and after the end.
     #[tokio::test]
     async fn ends_fail_without_a_connection() {
         let queue = Queue::default();
@@ -222,7 +229,8 @@ mod tests {
         drop((taken, tickets));
     }
 
-    /// E13: uses of limits and announced sessions wait only while there is a connection, up to a limit.
+    /// E13: uses of limits and announced sessions wait only while there is a connection, up to a
+    /// limit.
     #[test]
     fn uses_of_limits_are_dropped_without_a_connection() {
         let queue = Queue::default();

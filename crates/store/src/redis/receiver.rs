@@ -16,7 +16,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Applies a record of another replica, or of this one. A drop of tokens that is in `drops` was applied before.
+    /// Applies a record of another replica, or of this one. A drop of tokens that is in `drops` was
+    /// applied before.
     pub(crate) fn apply(&self, record: &Record, drops: &KnownDrops) {
         match record {
             Record::End(end) => self.sessions.import(end),

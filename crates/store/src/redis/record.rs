@@ -6,9 +6,11 @@ use parking_lot::Mutex;
 use portcullis_metadata::UnixTime;
 use portcullis_session::{ScopeId, SessionEnd};
 
-/// The maximum number of drops that a replica remembers. A forgotten one is applied again when it is read again.
+/// The maximum number of drops that a replica remembers. A forgotten one is applied again when it
+/// is read again.
 const MAX_DROPS: usize = 1024;
-/// How much longer than ends of the same time drops remain in Redis: the longest time for which a token is cached.
+/// How much longer than ends of the same time drops remain in Redis: the longest time for which a
+/// token is cached.
 const CACHE_LIFETIME: Duration = Duration::from_secs(5 * 60);
 
 /// What every replica must know.
@@ -88,7 +90,8 @@ impl KnownDrops {
         is_new
     }
 
-    /// Returns the drops that [matter](Record::matters_since) since `oldest` or later, and forgets the others.
+    /// Returns the drops that [matter](Record::matters_since) since `oldest` or later, and forgets
+    /// the others.
     pub(crate) fn since(&self, oldest: UnixTime) -> Vec<Record> {
         let mut known = self.0.lock();
         known.retain(|drop| Record::Drop(*drop).matters_since() >= oldest);
@@ -125,7 +128,8 @@ mod tests {
         assert_eq!(Record::decode(b""), None);
     }
 
-    /// E13: each drop is applied once, their number is bounded, and they are forgotten when no older token is cached any more.
+    /// E13: each drop is applied once, their number is bounded, and they are forgotten when no
+    /// older token is cached any more.
     #[test]
     fn drops_are_known_once() {
         let known = KnownDrops::default();

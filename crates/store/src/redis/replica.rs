@@ -25,8 +25,8 @@ use super::{
 /// The first time between two attempts to connect. It doubles up to [`MAX_BACKOFF`].
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Exchanges records with the other replicas until the queue is closed. Returns early only if the operating system returns no
-/// random bytes.
+/// Exchanges records with the other replicas until the queue is closed. Returns early only if the
+/// operating system returns no random bytes.
 pub(super) async fn run(state: Arc<JournalState>, receiver: Receiver) {
     let Some(replica) = connection::random_name() else {
         tracing::error!(
@@ -77,7 +77,8 @@ async fn exchange(
         .await
 }
 
-/// Records that there is no connection. The tickets of the records that wait fail. Returns whether there was a connection.
+/// Records that there is no connection. The tickets of the records that wait fail. Returns whether
+/// there was a connection.
 fn disconnect(state: &JournalState, failure: String) -> bool {
     state.queue.disconnect();
     state.acknowledgements.disconnect();

@@ -7,8 +7,9 @@ use redis::{Client, IntoConnectionInfo as _, ProtocolVersion, TlsCertificates};
 
 use crate::Retention;
 
-/// Where Redis or Valkey is, and what the journal keeps there. [`new`](Self::new) sets the defaults, and each field can be changed
-/// afterwards. `Debug` prints only the prefix: the URL can contain a password.
+/// Where Redis or Valkey is, and what the journal keeps there. [`new`](Self::new) sets the
+/// defaults, and each field can be changed afterwards. `Debug` prints only the prefix: the URL can
+/// contain a password.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RedisSettings {
@@ -16,15 +17,18 @@ pub struct RedisSettings {
     pub url: String,
     /// The password. Default: none.
     pub password: Option<Secret>,
-    /// The PEM text of the certificates that the server's certificate is checked against. Default: those of the system.
+    /// The PEM text of the certificates that the server's certificate is checked against. Default:
+    /// those of the system.
     pub root_certificates: Option<Vec<u8>>,
-    /// The first part of all keys and channels. Deployments with different prefixes can share a server.
+    /// The first part of all keys and channels. Deployments with different prefixes can share a
+    /// server.
     pub prefix: String,
     /// How long records matter.
     pub retention: Retention,
 }
 
-/// The address of Redis or the certificates cannot be used. The message does not contain the address, which can have a password.
+/// The address of Redis or the certificates cannot be used. The message does not contain the
+/// address, which can have a password.
 #[derive(Debug, thiserror::Error)]
 #[error("the address or the certificates of Redis cannot be used")]
 pub struct RedisSettingsError;
@@ -41,7 +45,8 @@ impl RedisSettings {
         }
     }
 
-    /// Returns a client that has not connected, with RESP3, in which the server pushes messages on the connection of the commands.
+    /// Returns a client that has not connected, with RESP3, in which the server pushes messages on
+    /// the connection of the commands.
     ///
     /// # Errors
     /// Fails if the URL or the certificates cannot be parsed. Does not resolve the host.

@@ -31,7 +31,8 @@ pub(crate) struct JournalState {
     pub(crate) queue: Queue,
     pub(crate) drops: KnownDrops,
     pub(crate) acknowledgements: Acknowledgements,
-    /// Wakes the task: there is something in the queue or to acknowledge, or the connection may be lost.
+    /// Wakes the task: there is something in the queue or to acknowledge, or the connection may be
+    /// lost.
     pub(crate) wake: Notify,
     pub(crate) status: Status,
 }
@@ -60,7 +61,8 @@ impl JournalState {
         })
     }
 
-    /// Queues a record for all replicas. The ticket completes when every live replica has acknowledged it.
+    /// Queues a record for all replicas. The ticket completes when every live replica has
+    /// acknowledged it.
     pub(crate) fn record(&self, record: Record) -> EndTicket {
         let ticket = self.queue.add_record(record, self.clock.monotonic());
         self.wake.notify_one();

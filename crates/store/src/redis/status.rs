@@ -15,12 +15,14 @@ pub enum RedisState {
     Complete,
     /// Redis is connected, but the replica does not know yet that it has all ends.
     Joining,
-    /// Redis is not connected. For a few seconds, [`SessionJournal::is_complete`](portcullis_session::SessionJournal::is_complete)
-    /// remains true.
+    /// Redis is not connected. For a few seconds,
+    /// [`SessionJournal::is_complete`](portcullis_session::SessionJournal::is_complete) remains
+    /// true.
     Unreachable,
 }
 
-/// What the task of the journal knows. The task writes it, and every thread reads it. Times are those of the monotonic clock.
+/// What the task of the journal knows. The task writes it, and every thread reads it. Times are
+/// those of the monotonic clock.
 #[derive(Default)]
 pub(crate) struct Status {
     is_connected: AtomicBool,
@@ -74,7 +76,8 @@ impl Status {
         self.alive.store(alive, Ordering::Relaxed);
     }
 
-    /// Returns the number of live replicas at the last beat, with this one; 0 if Redis is not connected.
+    /// Returns the number of live replicas at the last beat, with this one; 0 if Redis is not
+    /// connected.
     pub(crate) fn alive(&self) -> usize {
         if self.is_connected.load(Ordering::Acquire) {
             self.alive.load(Ordering::Relaxed)

@@ -42,8 +42,8 @@ fn target() -> SessionTarget {
         .into()
 }
 
-/// E13: an end that is confirmed is known on the other replica. A fresh replica is ready at once, and a crashed one
-/// delays a confirmation by at most its lease.
+/// E13: an end that is confirmed is known on the other replica. A fresh replica is ready at once,
+/// and a crashed one delays a confirmation by at most its lease.
 #[tokio::test]
 async fn ends_reach_all_replicas() {
     let Some(redis) = Redis::start() else { return };
@@ -79,7 +79,8 @@ async fn ends_reach_all_replicas() {
     assert_eq!(other.check(&session), Err(ResolveError::Ended));
 }
 
-/// E13: Redis is killed and restarted empty: ends hold everywhere, and a fresh replica accepts no ended session.
+/// E13: Redis is killed and restarted empty: ends hold everywhere, and a fresh replica accepts no
+/// ended session.
 #[tokio::test]
 async fn ends_survive_a_loss_of_redis() {
     let Some(mut redis) = Redis::start() else {
@@ -128,7 +129,8 @@ async fn ends_survive_a_loss_of_redis() {
     assert!(one.journal.was_complete());
 }
 
-/// E13: a list of ends that Redis has evicted is written again, and no fresh replica takes the empty one for complete.
+/// E13: a list of ends that Redis has evicted is written again, and no fresh replica takes the
+/// empty one for complete.
 #[tokio::test]
 async fn ends_survive_an_eviction() {
     let Some(redis) = Redis::start() else { return };
@@ -248,7 +250,8 @@ async fn the_documented_permissions_suffice() {
     .await;
 }
 
-/// E13: an end that another replica has not acknowledged when the journal is closed fails, and its ticket does not wait.
+/// E13: an end that another replica has not acknowledged when the journal is closed fails, and its
+/// ticket does not wait.
 #[tokio::test]
 async fn a_closed_journal_confirms_nothing() {
     let Some(redis) = Redis::start() else { return };
@@ -275,8 +278,9 @@ async fn a_closed_journal_confirms_nothing() {
     );
 }
 
-/// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not confirmed, and applied when Redis is
-/// back without its data. Inactive tokens reach the others, and each new connection is reported.
+/// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not
+/// confirmed, and applied when Redis is back without its data. Inactive tokens reach the others,
+/// and each new connection is reported.
 #[tokio::test]
 async fn revocations_reach_all_replicas() {
     let Some(mut redis) = Redis::start() else {

@@ -15,8 +15,9 @@ use crate::{
     timestamp, truncated,
 };
 
-/// The content of one line. It has no headers, queries or tokens. The line has at most [`MAX_TEXT`] bytes of each of method, path
-/// and operation, so that long requests do not displace the lines of others.
+/// The content of one line. It has no headers, queries or tokens. The line has at most [`MAX_TEXT`]
+/// bytes of each of method, path and operation, so that long requests do not displace the lines of
+/// others.
 pub struct Line<'a> {
     /// The identifier of the request.
     pub request_id: &'a str,

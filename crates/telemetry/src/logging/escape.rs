@@ -14,7 +14,8 @@ use tracing_subscriber::{
 
 use crate::json::write_escaped;
 
-/// Formats the fields of events and spans for people: `message name=value name="value"`, each value as [`EscapedText`].
+/// Formats the fields of events and spans for people: `message name=value name="value"`, each value
+/// as [`EscapedText`].
 pub(super) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
@@ -71,7 +72,8 @@ impl<W: fmt::Write> fmt::Write for EscapingFormatter<'_, W> {
     }
 }
 
-/// Makes writers of JSON lines that write the characters of [`EscapedText`] as `\uXXXX`. The value of the line stays the same.
+/// Makes writers of JSON lines that write the characters of [`EscapedText`] as `\uXXXX`. The value
+/// of the line stays the same.
 pub(super) struct EscapedJson<M>(pub(super) M);
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for EscapedJson<M> {

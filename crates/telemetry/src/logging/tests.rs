@@ -10,8 +10,9 @@ use tracing::subscriber;
 
 use super::*;
 
-/// Characters of each class that could deceive a reader: C0 controls, DEL, C1 controls, separators, controls of the writing
-/// direction, invisible characters, and a tag; then a quotation mark and a backslash.
+/// Characters of each class that could deceive a reader: C0 controls, DEL, C1 controls, separators,
+/// controls of the writing direction, invisible characters, and a tag; then a quotation mark and a
+/// backslash.
 const DECEPTIVE: &str = "a\u{1b}[2J\u{7}\n\r\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}\"\\z";
 /// The same text in a line for people.
 const ESCAPED: &str = r#"a\u{1b}[2J\u{7}\u{a}\u{d}\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}"\z"#;
@@ -39,7 +40,8 @@ impl Write for Buffer {
     }
 }
 
-/// Returns the line of an event that has the text in its message, in fields of each type, and in its span.
+/// Returns the line of an event that has the text in its message, in fields of each type, and in
+/// its span.
 fn line_of(format: LogFormat, is_coloured: bool, text: &'static str) -> String {
     let buffer = Buffer::default();
     let writer = buffer.clone();
@@ -72,7 +74,8 @@ fn without_colours(line: &str) -> String {
     plain + rest
 }
 
-/// Asserts that a line has printable ASCII only: what is not comes from the text, because all other parts are ASCII.
+/// Asserts that a line has printable ASCII only: what is not comes from the text, because all other
+/// parts are ASCII.
 fn assert_printable(line: &str) {
     assert!(
         line.bytes().all(|byte| matches!(byte, b' '..=b'~')),
@@ -161,7 +164,8 @@ fn colours_can_be_switched_off() {
     assert!(!is_coloured(false, None));
 }
 
-/// J2: libraries log errors only, because their other lines can contain tokens. Every crate of this workspace may log all.
+/// J2: libraries log errors only, because their other lines can contain tokens. Every crate of this
+/// workspace may log all.
 #[test]
 fn libraries_log_errors_only() {
     let buffer = Buffer::default();

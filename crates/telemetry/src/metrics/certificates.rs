@@ -10,7 +10,8 @@ use portcullis_metadata::UnixTime;
 
 use super::{exposition::Exposition, family};
 
-/// When a certificate in use expires, in seconds since 1970; 0 if it is unknown. Clones share the value.
+/// When a certificate in use expires, in seconds since 1970; 0 if it is unknown. Clones share the
+/// value.
 #[derive(Clone, Debug, Default)]
 pub struct Expiry(Arc<AtomicU64>);
 

@@ -7,7 +7,8 @@ use super::{
     histogram::{BOUNDS, Counted},
 };
 
-/// Samples by family. Families are written in the order of [`FAMILIES`], those without samples not at all.
+/// Samples by family. Families are written in the order of [`FAMILIES`], those without samples not
+/// at all.
 pub struct Exposition(Vec<String>);
 
 impl Default for Exposition {

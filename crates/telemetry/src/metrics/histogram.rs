@@ -69,7 +69,8 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    /// J7: a duration is in the first bucket whose bound it does not exceed, and each bound is written as it is.
+    /// J7: a duration is in the first bucket whose bound it does not exceed, and each bound is
+    /// written as it is.
     #[test]
     fn durations_are_in_their_buckets() {
         let histogram = Histogram::default();

@@ -49,7 +49,8 @@ pub(super) fn write(out: &mut Exposition, started: UnixTime) {
     }
 }
 
-/// Returns the user and system time of `/proc/self/stat` in microseconds. The name of the program may have blanks and parentheses.
+/// Returns the user and system time of `/proc/self/stat` in microseconds. The name of the program
+/// may have blanks and parentheses.
 fn cpu_micros(stat: &str, ticks_per_second: u64) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace().skip(11);

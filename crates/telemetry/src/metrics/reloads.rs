@@ -70,7 +70,8 @@ impl ReloadCounts {
 mod tests {
     use super::*;
 
-    /// J7, J10: a rejected reload is visible until one is accepted, and does not change the time of the running configuration.
+    /// J7, J10: a rejected reload is visible until one is accepted, and does not change the time of
+    /// the running configuration.
     #[test]
     fn reloads_are_counted_by_result() {
         let reloads = ReloadCounts::new(UnixTime::from_secs(100));

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{Effect, log_queue::slot_of_thread};
 
-/// The metrics of one resource: a part for each worker, so that workers do not wait for each other's memory.
+/// The metrics of one resource: a part for each worker, so that workers do not wait for each
+/// other's memory.
 #[derive(Debug)]
 pub struct ResourceMetrics(Box<[WorkerMetrics]>);
 
@@ -99,7 +100,8 @@ impl ResourceMetrics {
 }
 
 impl WorkerMetrics {
-    /// Counts a request, and its upstream's time unless the request ended before the upstream responded.
+    /// Counts a request, and its upstream's time unless the request ended before the upstream
+    /// responded.
     pub(super) fn decided(&self, decision: &Decision<'_>) {
         match decision.code {
             None => {

@@ -114,8 +114,8 @@ impl Exporter {
         }
     }
 
-    /// Sends what is queued at intervals, until it is stopped and the queue is empty. `encode` returns the body of a request with
-    /// a service name and the spans of these requests.
+    /// Sends what is queued at intervals, until it is stopped and the queue is empty. `encode`
+    /// returns the body of a request with a service name and the spans of these requests.
     pub(super) async fn run<S>(
         &mut self,
         mut queued: mpsc::Receiver<S>,
@@ -144,8 +144,8 @@ impl Exporter {
         self.report_lost();
     }
 
-    /// Sends a batch with the spans of this number of requests. Retries if the receiver is not available; after the stop, it
-    /// sends the batch once more at most.
+    /// Sends a batch with the spans of this number of requests. Retries if the receiver is not
+    /// available; after the stop, it sends the batch once more at most.
     async fn export(&mut self, body: Bytes, requests: u64, stop: &mut Stop) {
         for retries in 0..=MAX_RETRIES {
             match self.send(body.clone()).await {
@@ -225,7 +225,8 @@ impl Exporter {
         }
     }
 
-    /// Logs how many requests lost their spans since the last message, unless that was a short time ago.
+    /// Logs how many requests lost their spans since the last message, unless that was a short time
+    /// ago.
     fn report_lost_at_intervals(&mut self) {
         if self
             .reported_at
@@ -267,7 +268,8 @@ fn take_batch<S>(queued: &mut mpsc::Receiver<S>) -> Option<Vec<S>> {
     (!batch.is_empty()).then_some(batch)
 }
 
-/// Returns the wait after this number of retries: at least what the receiver asks for, within the maximum.
+/// Returns the wait after this number of retries: at least what the receiver asks for, within the
+/// maximum.
 fn retry_wait(retries: u32, retry_after: Option<Duration>) -> Duration {
     let wait = FIRST_RETRY_WAIT * 2_u32.pow(retries);
     retry_after.map_or(wait, |after| after.clamp(wait, MAX_RETRY_WAIT))

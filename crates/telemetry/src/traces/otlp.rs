@@ -1,4 +1,5 @@
-//! The JSON form of OTLP: `ExportTraceServiceRequest` and its response (OpenTelemetry Protocol 1.x, `http/json`).
+//! The JSON form of OTLP: `ExportTraceServiceRequest` and its response (OpenTelemetry Protocol 1.x,
+//! `http/json`).
 
 use std::time::Duration;
 

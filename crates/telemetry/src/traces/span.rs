@@ -8,7 +8,8 @@ use portcullis_metadata::{ResourceUri, UnixTime};
 
 use crate::{Effect, MAX_TEXT, truncated};
 
-/// What the spans of one request consist of. It contains neither the query nor headers, nor the token and its principal.
+/// What the spans of one request consist of. It contains neither the query nor headers, nor the
+/// token and its principal.
 pub(super) struct RequestSpan {
     pub(super) context: TraceContext,
     pub(super) request_id: RequestId,
@@ -27,8 +28,8 @@ pub(super) struct RequestSpan {
     pub(super) tool: Option<String>,
 }
 
-/// The method of a request, as the semantic conventions of OpenTelemetry for HTTP spans have it. Clients can invent methods, and
-/// receivers group spans by their names.
+/// The method of a request, as the semantic conventions of OpenTelemetry for HTTP spans have it.
+/// Clients can invent methods, and receivers group spans by their names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SpanMethod {
     Known(Method),

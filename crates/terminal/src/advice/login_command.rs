@@ -6,8 +6,8 @@ use portcullis_metadata::Scopes;
 /// The maximum length of the scopes in a command, in bytes. A server chooses them.
 const MAX_SCOPES: usize = 4096;
 
-/// Returns the command that registers again and signs in with these scopes, quoted for a POSIX shell. More than 4,096 bytes of scopes
-/// are replaced by `…`.
+/// Returns the command that registers again and signs in with these scopes, quoted for a POSIX
+/// shell. More than 4,096 bytes of scopes are replaced by `…`.
 pub fn login_command(start: &StartUrl, scopes: &Scopes) -> String {
     let scopes = scopes.to_string();
     let scopes = if scopes.len() > MAX_SCOPES {
@@ -22,7 +22,8 @@ pub fn login_command(start: &StartUrl, scopes: &Scopes) -> String {
     )
 }
 
-/// Returns a text as one word of a POSIX shell. A server chooses the scopes, which can contain `$` and `` ` ``.
+/// Returns a text as one word of a POSIX shell. A server chooses the scopes, which can contain `$`
+/// and `` ` ``.
 fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {

@@ -6,11 +6,11 @@ use portcullis_discovery::{
     CertificateProblem, FetchError, NetworkError, NetworkFailure, UrlPolicyError,
 };
 
-/// Returns what a user can do about a failed request, as one clause. It names the option, the environment variable, or what to change at
-/// the server or on this machine.
+/// Returns what a user can do about a failed request, as one clause. It names the option, the
+/// environment variable, or what to change at the server or on this machine.
 ///
-/// The first [`FetchError`] among the error and its sources decides. Returns `None` if there is none, or if its message
-/// already says everything, such as that of a timeout.
+/// The first [`FetchError`] among the error and its sources decides. Returns `None` if there is
+/// none, or if its message already says everything, such as that of a timeout.
 ///
 /// ```
 /// use portcullis_discovery::{FetchError, NetworkFailure};
@@ -77,7 +77,8 @@ mod tests {
 
     use super::*;
 
-    /// G6: the advice names the option or variable that resolves the error, also if another error wraps it.
+    /// G6: the advice names the option or variable that resolves the error, also if another error
+    /// wraps it.
     #[test]
     fn advice_names_what_resolves_the_error() {
         let tls = |problem| FetchError::Network(NetworkError::tls(problem, std::fmt::Error));

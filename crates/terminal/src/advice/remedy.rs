@@ -9,8 +9,8 @@ use portcullis_client::{
 
 use super::login_command;
 
-/// Returns the end of an error's sentence that names a command or an option of the program, with its punctuation. Empty if there is
-/// none.
+/// Returns the end of an error's sentence that names a command or an option of the program, with
+/// its punctuation. Empty if there is none.
 ///
 /// The first error of the client among the error and its sources decides.
 pub fn remedy(error: &(dyn Error + 'static)) -> String {
@@ -113,7 +113,8 @@ mod tests {
 
     use super::*;
 
-    /// J8: with its remedy, an error of the client is one sentence that names the command or the option.
+    /// J8: with its remedy, an error of the client is one sentence that names the command or the
+    /// option.
     #[test]
     fn an_error_and_its_remedy_are_one_text() {
         let issuer = Issuer::parse("https://auth.example.com").unwrap();

@@ -43,7 +43,8 @@ pub(super) fn forms(secret: &str) -> Vec<(&'static str, String)> {
         ("reversed", secret.chars().rev().collect()),
     ];
 
-    // Encoders differ in the characters that they leave unescaped and in the case of hexadecimal digits.
+    // Encoders differ in the characters that they leave unescaped and in the case of hexadecimal
+    // digits.
     for kept in ["-_.~", "-_.", "-_~", "-_", "-_.!~*'()", ""] {
         for upper in [true, false] {
             let escaped = joined(&|byte| match byte {
@@ -76,7 +77,8 @@ pub(super) fn in_query(text: &str) -> String {
     url.query().unwrap_or_default().to_owned()
 }
 
-/// Returns the Base64 characters that depend only on `bytes` if they follow `before` other bytes (modulo 3).
+/// Returns the Base64 characters that depend only on `bytes` if they follow `before` other bytes
+/// (modulo 3).
 fn encoded_within(engine: &GeneralPurpose, bytes: &[u8], before: usize) -> String {
     let encoded = engine.encode([&[0; 2][..before], bytes].concat());
     let first = (before * 8).div_ceil(6);

@@ -5,7 +5,8 @@ use portcullis_metadata::{IssuerError, ResourceUriError};
 
 use crate::settings::VerifierSettingsError;
 
-/// Why a [`VerifierBuilder`](crate::VerifierBuilder) cannot build a verifier. The message names the builder's method and the fix.
+/// Why a [`VerifierBuilder`](crate::VerifierBuilder) cannot build a verifier. The message names the
+/// builder's method and the fix.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifierBuilderError {
@@ -29,8 +30,8 @@ pub enum VerifierBuilderError {
         "no issuer; call issuer(\"https://…\") with the issuer identifier of your authorization server"
     )]
     NoIssuer,
-    /// An issuer is not a valid issuer identifier (RFC 8414 section 2), or is plain `http` on a host other than
-    /// loopback.
+    /// An issuer is not a valid issuer identifier (RFC 8414 section 2), or is plain `http` on a
+    /// host other than loopback.
     #[error(
         "issuer({issuer:?}): {reason}; pass the issuer as the authorization server's metadata writes it"
     )]

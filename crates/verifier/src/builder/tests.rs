@@ -19,8 +19,8 @@ async fn settle() {
     }
 }
 
-/// C10: the keys are fetched before the first token arrives and refreshed later; the refresh stops when the
-/// verifier is dropped.
+/// C10: the keys are fetched before the first token arrives and refreshed later; the refresh stops
+/// when the verifier is dropped.
 #[tokio::test(start_paused = true)]
 async fn the_refresh_starts_by_itself_and_stops_on_drop() {
     let issuer = TestIssuer::new(ISSUER);

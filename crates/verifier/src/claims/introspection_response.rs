@@ -12,8 +12,8 @@ use crate::{
 
 /// Validates the introspection response of `settings.issuer` and creates the token's principal.
 ///
-/// The rules are those for signed tokens, except that `iss` and `exp` are optional. Without `exp`, the token expires at
-/// `default_expiry`.
+/// The rules are those for signed tokens, except that `iss` and `exp` are optional. Without `exp`,
+/// the token expires at `default_expiry`.
 ///
 /// # Errors
 /// Fails if the token is not active, or with the first violation of a rule.
@@ -63,12 +63,14 @@ pub(crate) struct ValidResponse {
     pub(crate) scopes: Option<Scopes>,
 }
 
-/// Checks `token_type`, the only member by which some servers distinguish ID tokens and refresh tokens.
+/// Checks `token_type`, the only member by which some servers distinguish ID tokens and refresh
+/// tokens.
 fn check_token_type(token_type: Option<&str>) -> Result<(), VerifyError> {
     match token_type {
         None => Ok(()),
         Some(name) if name.eq_ignore_ascii_case("Bearer") => Ok(()),
-        // Such a token is sender-constrained even if the response has no `cnf` (RFC 9449 section 6.2).
+        // Such a token is sender-constrained even if the response has no `cnf` (RFC 9449 section
+        // 6.2).
         Some(name) if name.eq_ignore_ascii_case("DPoP") => Err(VerifyError::SenderConstrained),
         Some(_) => Err(VerifyError::NotAnAccessToken),
     }

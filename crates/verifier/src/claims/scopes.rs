@@ -21,8 +21,8 @@ pub(crate) fn of_token(
     })
 }
 
-/// Returns the scopes of an introspection response, or `None` if it has no member with scopes. `json` has the same
-/// members.
+/// Returns the scopes of an introspection response, or `None` if it has no member with scopes.
+/// `json` has the same members.
 pub(crate) fn of_response(
     response: &IntrospectionResponse,
     json: &JsonClaims,
@@ -36,8 +36,8 @@ pub(crate) fn of_response(
 
 /// Returns the scopes of the issuer's `scope_claims`, or `None` if there is no such claim.
 ///
-/// A value is not split at spaces, because that would turn a role such as `not admin` into the scope `admin`. A value
-/// with a space is not a scope name (RFC 6749 section 3.3) and is ignored.
+/// A value is not split at spaces, because that would turn a role such as `not admin` into the
+/// scope `admin`. A value with a space is not a scope name (RFC 6749 section 3.3) and is ignored.
 fn of_scope_claims(json: &JsonClaims, settings: &IssuerSettings) -> Option<Scopes> {
     let mut values = settings
         .scope_claims
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// C8: the same rule applies to introspection responses. A response without such a member does not restrict the
-    /// scopes.
+    /// C8: the same rule applies to introspection responses. A response without such a member does
+    /// not restrict the scopes.
     #[test]
     fn responses_have_the_same_claims() {
         let response = |more: Value| {

@@ -7,12 +7,14 @@ use serde_json::Value;
 
 use crate::settings::IssuerSettings;
 
-/// Claims that only other token types have: ID tokens (OpenID Connect Core 3.3.2.11) and security events (RFC 8417).
+/// Claims that only other token types have: ID tokens (OpenID Connect Core 3.3.2.11) and security
+/// events (RFC 8417).
 const FOREIGN_CLAIMS: [&str; 4] = ["at_hash", "c_hash", "s_hash", "events"];
 /// The client in access tokens of Microsoft Entra ID, version 1.0.
 const APPLICATION_ID: &str = "appid";
 
-/// The part of a token's claims or of an introspection response that is validated. It is not validated yet.
+/// The part of a token's claims or of an introspection response that is validated. It is not
+/// validated yet.
 pub(crate) struct Statement<'a> {
     pub(crate) iss: Option<&'a str>,
     /// The claim, not the header member.
@@ -25,7 +27,8 @@ pub(crate) struct Statement<'a> {
     pub(crate) has_cnf: bool,
     /// The best match among the entries of the audience, or `None` if there is no audience.
     pub(crate) audience: Option<AudienceMatch>,
-    /// Whether there is a claim that an ID token with the same audience lacks: scopes, `azp` or `appid`.
+    /// Whether there is a claim that an ID token with the same audience lacks: scopes, `azp` or
+    /// `appid`.
     pub(crate) has_access_claim: bool,
     pub(crate) exp: Option<UnixTime>,
     pub(crate) nbf: Option<UnixTime>,

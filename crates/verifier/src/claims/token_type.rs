@@ -1,4 +1,5 @@
-//! Checks that a token is an access token that any bearer may use (RFC 9068, RFC 8725 section 3.11).
+//! Checks that a token is an access token that any bearer may use (RFC 9068, RFC 8725 section
+//! 3.11).
 
 use super::statement::{AudienceMatch, Statement};
 use crate::error::VerifyError;
@@ -6,11 +7,12 @@ use crate::error::VerifyError;
 /// Values of the `typ` claim in Keycloak's tokens that are not access tokens.
 const FOREIGN_TYPES: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
 
-/// Values of `token_use` in access tokens: Amazon Cognito's, and that of servers which name it as RFC 8693 does.
+/// Values of `token_use` in access tokens: Amazon Cognito's, and that of servers which name it as
+/// RFC 8693 does.
 const ACCESS_USES: [&str; 2] = ["access", "access_token"];
 
-/// Checks the header's `typ`: it must be missing, `JWT` or `at+jwt`, in any case, with or without `application/`.
-/// `require_at_jwt` excludes the first two.
+/// Checks the header's `typ`: it must be missing, `JWT` or `at+jwt`, in any case, with or without
+/// `application/`. `require_at_jwt` excludes the first two.
 pub(crate) fn check_header_type(
     typ: Option<&str>,
     require_at_jwt: bool,
@@ -38,8 +40,8 @@ fn without_prefix(typ: &str) -> &str {
 
 /// Rejects tokens whose claims are those of another token type, and sender-constrained tokens.
 ///
-/// If the audience is the issuer's own name for the resource, the token must also have a claim of access tokens: an ID
-/// token of Microsoft Entra ID has the same `aud`.
+/// If the audience is the issuer's own name for the resource, the token must also have a claim of
+/// access tokens: an ID token of Microsoft Entra ID has the same `aud`.
 pub(crate) fn check_claims(statement: &Statement<'_>) -> Result<(), VerifyError> {
     let is_foreign = |typ: &str| {
         FOREIGN_TYPES

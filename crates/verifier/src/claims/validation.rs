@@ -14,8 +14,8 @@ use crate::{
     settings::IssuerSettings,
 };
 
-/// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The claims were parsed
-/// from `payload`.
+/// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The
+/// claims were parsed from `payload`.
 ///
 /// # Errors
 /// As [`validate`], and if `scope` or `scp` is malformed.
@@ -45,8 +45,8 @@ pub(crate) fn validate_signed(
     }))
 }
 
-/// Validates a statement of `settings.issuer` about a token and returns the token's expiration time. Scopes are not
-/// checked.
+/// Validates a statement of `settings.issuer` about a token and returns the token's expiration
+/// time. Scopes are not checked.
 ///
 /// # Errors
 /// Returns the first violation, in this order: issuer, type, audience, times.
@@ -82,7 +82,8 @@ pub(crate) fn check_audience(statement: &Statement<'_>) -> Result<(), VerifyErro
     }
 }
 
-/// Checks the times with the issuer's leeway (RFC 7519 sections 4.1.4 to 4.1.6) and returns the expiration time.
+/// Checks the times with the issuer's leeway (RFC 7519 sections 4.1.4 to 4.1.6) and returns the
+/// expiration time.
 pub(crate) fn check_times(
     statement: &Statement<'_>,
     settings: &IssuerSettings,

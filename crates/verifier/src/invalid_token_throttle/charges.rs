@@ -9,17 +9,20 @@ use std::{
 pub(super) const PARTS: u32 = 10;
 /// A thread serves cached tokens until this long after the last one.
 pub(super) const SERVING_PERIOD: Duration = Duration::from_millis(5);
-/// The maximum unused time that is kept for rejected tokens. Timers have a resolution of a millisecond.
+/// The maximum unused time that is kept for rejected tokens. Timers have a resolution of a
+/// millisecond.
 const MAX_CREDIT: Duration = Duration::from_millis(2);
-/// The maximum time charged for one rejected token. A thread that was descheduled did not compute all the time.
+/// The maximum time charged for one rejected token. A thread that was descheduled did not compute
+/// all the time.
 pub(super) const MAX_CHARGE: Duration = Duration::from_millis(2);
 /// The maximum time until all charges are paid off.
 const MAX_DEBT: Duration = MAX_CHARGE.saturating_mul(PARTS);
 
 /// The charges of one thread.
 ///
-/// The charge for a rejected token is [`PARTS`] times the time that it took. Charges are paid off by the time that passes,
-/// one after the other. If the next token waits until all are paid off, rejected tokens take one part in `PARTS`.
+/// The charge for a rejected token is [`PARTS`] times the time that it took. Charges are paid off
+/// by the time that passes, one after the other. If the next token waits until all are paid off,
+/// rejected tokens take one part in `PARTS`.
 ///
 /// All times are those of the monotonic clock.
 #[derive(Debug, Default)]
@@ -47,8 +50,8 @@ impl Charges {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Returns how long the next token must wait: until all charges are paid off, or the thread no longer serves cached
-    /// tokens.
+    /// Returns how long the next token must wait: until all charges are paid off, or the thread no
+    /// longer serves cached tokens.
     pub(super) fn delay(&self, now: Duration) -> Duration {
         let debt = self.paid_off().saturating_sub(now);
         if debt.is_zero() {

@@ -110,7 +110,8 @@ fn no_token_waits_unless_cached_tokens_are_served() {
     assert!(try_acquire(&throttle, &clock).is_none());
 }
 
-/// A thread that was suspended during a signature check is charged for a signature check, not for the pause.
+/// A thread that was suspended during a signature check is charged for a signature check, not for
+/// the pause.
 #[test]
 fn the_charge_is_bounded() {
     let (throttle, clock) = throttle();

@@ -2,14 +2,17 @@
 
 use super::{TrustedIssuer, call_counter::CallCounts};
 
-/// How often the servers of an issuer were called since the issuer was created, and how often that failed.
-/// [`TrustedIssuer::activity`] returns it, for metrics. The verification of a token with known keys calls no server.
+/// How often the servers of an issuer were called since the issuer was created, and how often that
+/// failed. [`TrustedIssuer::activity`] returns it, for metrics. The verification of a token with
+/// known keys calls no server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IssuerActivity {
-    /// Refreshes of the keys and the introspection endpoint. The requests of one refresh count once.
+    /// Refreshes of the keys and the introspection endpoint. The requests of one refresh count
+    /// once.
     pub fetches: u64,
-    /// Refreshes that failed. The former keys and endpoint remain in use, unless the metadata stops naming a usable endpoint.
+    /// Refreshes that failed. The former keys and endpoint remain in use, unless the metadata stops
+    /// naming a usable endpoint.
     pub fetch_failures: u64,
     /// Calls of the introspection endpoint, including probes.
     pub introspections: u64,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{TrustedIssuer, introspection::CLIENT_REJECTED};
 
-/// Whether tokens of an issuer can be verified now, for readiness checks. [`TrustedIssuer::health`] returns it.
+/// Whether tokens of an issuer can be verified now, for readiness checks. [`TrustedIssuer::health`]
+/// returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IssuerHealth {

@@ -46,7 +46,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The `retry_after` of a failed call. An endpoint that fails is often starting again.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// The maximum number of requests that wait for calls, or for the discovery of the endpoint. Each holds its head and its task.
+/// The maximum number of requests that wait for calls, or for the discovery of the endpoint. Each
+/// holds its head and its task.
 const MAX_WAITING: usize = 512;
 
 /// The result of a call.
@@ -54,8 +55,8 @@ type CallResult = Result<Arc<IntrospectionResponse>, CallError>;
 
 /// Introspects the tokens of one issuer.
 ///
-/// Calls run on the control runtime, at most one per token and a bounded number in total. A call completes even if no
-/// request waits for it any more. Responses are not cached here.
+/// Calls run on the control runtime, at most one per token and a bounded number in total. A call
+/// completes even if no request waits for it any more. Responses are not cached here.
 pub(crate) struct IntrospectionClient {
     issuer: IssuerSettings,
     settings: IntrospectionSettings,
@@ -65,7 +66,8 @@ pub(crate) struct IntrospectionClient {
     metadata: Option<Arc<ServerMetadata>>,
     hash_key: TokenHashKey,
     running: Arc<SingleFlight<(TokenHash, CallState), CallResult>>,
-    /// The requests that may still wait. Their number, unlike that of the calls, is not bounded by different tokens.
+    /// The requests that may still wait. Their number, unlike that of the calls, is not bounded by
+    /// different tokens.
     waiting: Semaphore,
     last_failure: Mutex<Option<&'static str>>,
     calls_made: CallCounter,
@@ -77,13 +79,14 @@ pub(crate) struct IntrospectionClient {
     control: Handle,
 }
 
-/// What was known of a token when its call began. A request with another state does not join the call, because the token may have
-/// been dropped since.
+/// What was known of a token when its call began. A request with another state does not join the
+/// call, because the token may have been dropped since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallState {
     /// The generation of the issuer's keys.
     pub(crate) generation: u64,
-    /// The number of the introspection, which changes when another process finds the token inactive.
+    /// The number of the introspection, which changes when another process finds the token
+    /// inactive.
     pub(crate) number: u64,
 }
 
@@ -152,11 +155,12 @@ impl IntrospectionClient {
         self.calls_made.get()
     }
 
-    /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in use. If the metadata
-    /// names no usable endpoint, the current one is removed.
+    /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in
+    /// use. If the metadata names no usable endpoint, the current one is removed.
     ///
     /// # Errors
-    /// Fails if the metadata cannot be fetched within 10 s or names no usable endpoint. A configured endpoint never fails.
+    /// Fails if the metadata cannot be fetched within 10 s or names no usable endpoint. A
+    /// configured endpoint never fails.
     pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
         let Some(metadata) = &self.metadata else {
             return Ok(());
@@ -187,8 +191,9 @@ impl IntrospectionClient {
             .map_err(|_| VerifyError::IntrospectionBusy)
     }
 
-    /// Introspects a token, or waits until the deadline for the running call for the same token in the same state. The response is not
-    /// validated: the token may be inactive. The caller holds a [`place`](Self::place).
+    /// Introspects a token, or waits until the deadline for the running call for the same token in
+    /// the same state. The response is not validated: the token may be inactive. The caller holds a
+    /// [`place`](Self::place).
     ///
     /// # Errors
     /// Fails with [`VerifyError::IntrospectionBusy`] if too many calls are running, and with

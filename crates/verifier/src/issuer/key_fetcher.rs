@@ -9,13 +9,14 @@ use url::Url;
 
 use super::{refresh_error::RefreshError, schedule, server_metadata::ServerMetadata};
 
-/// The maximum length of a key set, in bytes. A set of [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys with certificates
-/// fits.
+/// The maximum length of a key set, in bytes. A set of [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys
+/// with certificates fits.
 const MAX_BODY: usize = 256 * 1024;
 /// The maximum duration of the request for the keys.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Fetches the keys of one issuer from the configured URL or the `jwks_uri` of the issuer's metadata.
+/// Fetches the keys of one issuer from the configured URL or the `jwks_uri` of the issuer's
+/// metadata.
 pub(crate) struct KeyFetcher {
     /// The configured URL. `None` if it is discovered.
     configured: Option<Url>,
@@ -46,11 +47,12 @@ impl KeyFetcher {
         }
     }
 
-    /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it may have changed.
+    /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it
+    /// may have changed.
     ///
     /// # Errors
-    /// Fails if the URL cannot be discovered, the status is not 200, or the body is not a key set. The time of the
-    /// discovery is not limited here.
+    /// Fails if the URL cannot be discovered, the status is not 200, or the body is not a key set.
+    /// The time of the discovery is not limited here.
     pub(crate) async fn fetch(&self) -> Result<FetchedKeys, RefreshError> {
         let fetched = self.fetch_from_source().await;
         if fetched.is_err() {

@@ -40,13 +40,14 @@ impl Keys {
         }
     }
 
-    /// Returns the generation. A verification reads it before the keys, so that a token verified by a removed key is
-    /// never cached under a newer generation.
+    /// Returns the generation. A verification reads it before the keys, so that a token verified by
+    /// a removed key is never cached under a newer generation.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Increases the generation, so that tokens that were cached before are verified again. The keys stay.
+    /// Increases the generation, so that tokens that were cached before are verified again. The
+    /// keys stay.
     pub(crate) fn advance_generation(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -56,9 +57,9 @@ impl Keys {
         self.current.load()
     }
 
-    /// Installs a key set that was fetched at the monotonic time `fetched` and is fresh for `max_age`. Returns whether the
-    /// keys changed. If not, the imported keys and the generation are kept, and only the age is updated. Keys that cannot
-    /// be used are logged and left out.
+    /// Installs a key set that was fetched at the monotonic time `fetched` and is fresh for
+    /// `max_age`. Returns whether the keys changed. If not, the imported keys and the generation
+    /// are kept, and only the age is updated. Keys that cannot be used are logged and left out.
     ///
     /// # Errors
     /// Fails if the set has too many keys. The current keys remain in use.
@@ -121,7 +122,8 @@ impl CurrentKeys {
         self.age(now) <= self.max_age
     }
 
-    /// Returns whether the keys may verify tokens: they are fresh, or have been stale for at most `max_stale`.
+    /// Returns whether the keys may verify tokens: they are fresh, or have been stale for at most
+    /// `max_stale`.
     pub(crate) fn is_usable(&self, now: Duration, max_stale: Duration) -> bool {
         self.age(now) <= self.max_age.saturating_add(max_stale)
     }
@@ -134,7 +136,8 @@ fn has_same_keys(current: &JwkSet, fetched: &JwkSet) -> bool {
         && fetched.keys.iter().all(|key| current.keys.contains(key))
 }
 
-/// Logs malformed keys as warnings. Keys for other purposes are normal, so they are logged at level debug.
+/// Logs malformed keys as warnings. Keys for other purposes are normal, so they are logged at level
+/// debug.
 fn log_rejected(published: &JwkSet, rejected: &[RejectedKey]) {
     for key in &published.rejected {
         tracing::warn!(

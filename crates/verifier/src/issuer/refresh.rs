@@ -28,8 +28,9 @@ const MAX_CAUSE: usize = 300;
 const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl TrustedIssuer {
-    /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the cooldown or if there
-    /// is nothing to fetch. The refresh continues if no one waits for its result.
+    /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the
+    /// cooldown or if there is nothing to fetch. The refresh continues if no one waits for its
+    /// result.
     pub(super) fn refresh(
         self: &Arc<Self>,
         requester: Requester,
@@ -132,8 +133,8 @@ impl TrustedIssuer {
     }
 }
 
-/// A refresh whose result is recorded when the value is dropped, even if its task panics or is cancelled: otherwise no
-/// other refresh could ever start.
+/// A refresh whose result is recorded when the value is dropped, even if its task panics or is
+/// cancelled: otherwise no other refresh could ever start.
 struct RunningRefresh {
     issuer: Arc<TrustedIssuer>,
     /// `None` once the result is recorded.
@@ -164,7 +165,8 @@ impl Drop for RunningRefresh {
     }
 }
 
-/// Refreshes the keys until the issuer is dropped: before they expire and, after failures, with exponential backoff.
+/// Refreshes the keys until the issuer is dropped: before they expire and, after failures, with
+/// exponential backoff.
 pub(super) async fn refresh_periodically(issuer: Weak<TrustedIssuer>) {
     let mut failures = 0_u32;
     loop {
@@ -201,7 +203,8 @@ pub(super) async fn refresh_periodically(issuer: Weak<TrustedIssuer>) {
     }
 }
 
-/// Sleeps for `delay`, or until a call is rejected. Rejected calls cause at most one probe per [`MIN_PROBE_INTERVAL`].
+/// Sleeps for `delay`, or until a call is rejected. Rejected calls cause at most one probe per
+/// [`MIN_PROBE_INTERVAL`].
 async fn sleep_until_rejection(rejections: &Notify, delay: Duration) {
     let started = Instant::now();
     if timeout(delay, rejections.notified()).await.is_ok() {
@@ -209,7 +212,8 @@ async fn sleep_until_rejection(rejections: &Notify, delay: Duration) {
     }
 }
 
-/// Returns the last cause of an error, which is the most specific one. `None` if the message says everything.
+/// Returns the last cause of an error, which is the most specific one. `None` if the message says
+/// everything.
 fn last_cause(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut last = error.source()?;
     while let Some(cause) = last.source() {

@@ -4,8 +4,8 @@ use portcullis_discovery::{DiscoveryError, FetchError, UrlPolicyError};
 use portcullis_jose::KeyError;
 use portcullis_metadata::DocumentError;
 
-/// Why an issuer's keys cannot be fetched or its introspection endpoint cannot be found. The current keys remain in
-/// use.
+/// Why an issuer's keys cannot be fetched or its introspection endpoint cannot be found. The
+/// current keys remain in use.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefreshError {
@@ -42,13 +42,15 @@ pub enum RefreshError {
     /// The response is not a key set.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// The set has more than [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys. A key that cannot be used is no error.
+    /// The set has more than [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys. A key that cannot be
+    /// used is no error.
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// A step of the refresh took longer than its timeout.
     #[error("the refresh took too long")]
     Timeout,
-    /// The task of the refresh was cancelled, because the control runtime is shutting down, or panicked.
+    /// The task of the refresh was cancelled, because the control runtime is shutting down, or
+    /// panicked.
     #[error("the refresh was interrupted")]
     Interrupted,
 }

@@ -16,7 +16,8 @@ const MIN_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The result of a refresh.
 pub(crate) type RefreshResult = Result<(), RefreshError>;
 
-/// Limits the refreshes of one issuer: one at a time and, of those that tokens cause, one per cooldown.
+/// Limits the refreshes of one issuer: one at a time and, of those that tokens cause, one per
+/// cooldown.
 ///
 /// It neither fetches nor waits. All times are those of the monotonic clock.
 pub(crate) struct RefreshState {
@@ -55,8 +56,9 @@ impl RefreshState {
         }
     }
 
-    /// Joins the running refresh, or becomes the leader of a new one, which must start it. Returns `None` if a token
-    /// requests a new one less than `cooldown` after the last one that a token started.
+    /// Joins the running refresh, or becomes the leader of a new one, which must start it. Returns
+    /// `None` if a token requests a new one less than `cooldown` after the last one that a token
+    /// started.
     pub(crate) fn join(
         &self,
         requester: Requester,
@@ -98,8 +100,9 @@ impl RefreshState {
         self.history.lock().scheduled = Some(at);
     }
 
-    /// Returns the time until a token or the background refresh can start the next refresh, whichever is earlier; at
-    /// least 1 s. A scheduled time in the past is ignored, because that refresh is running or has ended.
+    /// Returns the time until a token or the background refresh can start the next refresh,
+    /// whichever is earlier; at least 1 s. A scheduled time in the past is ignored, because that
+    /// refresh is running or has ended.
     pub(crate) fn retry_after(&self, now: Duration, cooldown: Duration) -> Duration {
         let history = self.history.lock();
         let cooldown_end = history
@@ -133,7 +136,8 @@ mod tests {
         }
     }
 
-    /// C10: tokens start one refresh per cooldown. The application is not limited and does not start a cooldown.
+    /// C10: tokens start one refresh per cooldown. The application is not limited and does not
+    /// start a cooldown.
     #[test]
     fn tokens_have_a_cooldown() {
         let state = RefreshState::new();
@@ -168,8 +172,8 @@ mod tests {
         assert!(state.join(Requester::Token, at(12), COOLDOWN).is_none());
     }
 
-    /// C10: a refresh can start at the end of the cooldown or at the scheduled time, whichever is earlier. A scheduled
-    /// time in the past is ignored.
+    /// C10: a refresh can start at the end of the cooldown or at the scheduled time, whichever is
+    /// earlier. A scheduled time in the past is ignored.
     #[test]
     fn retry_after_is_the_earlier_of_both() {
         let state = RefreshState::new();

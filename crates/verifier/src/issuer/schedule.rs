@@ -1,28 +1,33 @@
-//! When the keys of an issuer are fetched again: pure functions of a response's headers and of the failures so far.
+//! When the keys of an issuer are fetched again: pure functions of a response's headers and of the
+//! failures so far.
 
 use std::time::Duration;
 
 use http::{HeaderMap, header};
 
-/// How long a key set is fresh if its response has no `max-age`: 10 min, as in other JWKS clients. A token with a new key
-/// causes an earlier fetch.
+/// How long a key set is fresh if its response has no `max-age`: 10 min, as in other JWKS clients.
+/// A token with a new key causes an earlier fetch.
 pub(crate) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(10 * 60);
 /// The lower limit of `max-age`: 1 min, so that an issuer cannot demand a fetch for every token.
 const MIN_MAX_AGE: Duration = Duration::from_secs(60);
-/// The upper limit of `max-age`: 24 h, so that a withdrawn key is not used for longer while the issuer is available.
+/// The upper limit of `max-age`: 24 h, so that a withdrawn key is not used for longer while the
+/// issuer is available.
 const MAX_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The part of the maximum age after which keys are refreshed. The rest is left for the fetch and for retries, so that
-/// keys do not become stale while the issuer is available.
+/// The part of the maximum age after which keys are refreshed. The rest is left for the fetch and
+/// for retries, so that keys do not become stale while the issuer is available.
 const REFRESH_PART: f64 = 0.9;
 /// The delay after the first failure: 1 s, because most failures are short.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// The longest delay between two attempts: 1 min, so that an issuer that is available again is noticed soon.
+/// The longest delay between two attempts: 1 min, so that an issuer that is available again is
+/// noticed soon.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// The part of a retry delay that is random, so that processes that failed together do not retry together.
+/// The part of a retry delay that is random, so that processes that failed together do not retry
+/// together.
 const RETRY_JITTER: f64 = 0.25;
 
-/// Returns how long the keys of a response are fresh: its `max-age` (RFC 9111 section 5.2.2.1), limited to 1 min to
-/// 24 h, or 10 min if there is no valid one. Other directives, such as `no-store`, are ignored.
+/// Returns how long the keys of a response are fresh: its `max-age` (RFC 9111 section 5.2.2.1),
+/// limited to 1 min to 24 h, or 10 min if there is no valid one. Other directives, such as
+/// `no-store`, are ignored.
 pub(crate) fn max_age(headers: &HeaderMap) -> Duration {
     headers
         .get_all(header::CACHE_CONTROL)
@@ -54,8 +59,9 @@ pub(crate) fn refresh_delay(max_age: Duration) -> Duration {
     max_age.mul_f64(REFRESH_PART)
 }
 
-/// Returns the time from a failed fetch to the next attempt. It doubles with each of the consecutive `failures` from 1 s
-/// to 1 min, and is then reduced at random by up to a quarter. `random` is any number, evenly distributed.
+/// Returns the time from a failed fetch to the next attempt. It doubles with each of the
+/// consecutive `failures` from 1 s to 1 min, and is then reduced at random by up to a quarter.
+/// `random` is any number, evenly distributed.
 pub(crate) fn retry_delay(failures: u32, random: u32) -> Duration {
     let factor = 1_u32
         .checked_shl(failures.saturating_sub(1))

@@ -7,10 +7,12 @@ use portcullis_discovery::{Discovery, DiscoveryError, Fetch, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, Clock, Issuer};
 use url::Url;
 
-/// How long metadata is used before it is fetched again: 1 h. A URL that fails is discovered again earlier.
+/// How long metadata is used before it is fetched again: 1 h. A URL that fails is discovered again
+/// earlier.
 const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// The metadata of one issuer (RFC 8414). Only the issuer's refresh reads it, and there is one refresh at a time.
+/// The metadata of one issuer (RFC 8414). Only the issuer's refresh reads it, and there is one
+/// refresh at a time.
 pub(crate) struct ServerMetadata {
     issuer: Issuer,
     policy: UrlPolicy,
@@ -47,7 +49,8 @@ impl ServerMetadata {
     /// Returns the metadata. It is fetched if it is not cached or is older than an hour.
     ///
     /// # Errors
-    /// Fails if it cannot be fetched, is malformed, or names another issuer. The time is limited by the fetcher only.
+    /// Fails if it cannot be fetched, is malformed, or names another issuer. The time is limited by
+    /// the fetcher only.
     pub(crate) async fn get(&self) -> Result<Arc<AuthorizationServerMetadata>, DiscoveryError> {
         let now = self.clock.monotonic();
         if let Some(cached) = self.cached()

@@ -21,13 +21,13 @@ pub(crate) struct VerifiedSignature<'i> {
 }
 
 impl TrustedIssuer {
-    /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the throttle. If the
-    /// key is unknown, the keys are refreshed once. `now` is the monotonic time.
+    /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the
+    /// throttle. If the key is unknown, the keys are refreshed once. `now` is the monotonic time.
     ///
     /// # Errors
-    /// Fails with [`VerifyError::Jws`] if the algorithm is not allowed, no published key matches or the signature is
-    /// invalid, with [`VerifyError::IssuerUnavailable`] if the keys cannot be fetched until the deadline, and with
-    /// [`VerifyError::Busy`] if too many tokens wait.
+    /// Fails with [`VerifyError::Jws`] if the algorithm is not allowed, no published key matches or
+    /// the signature is invalid, with [`VerifyError::IssuerUnavailable`] if the keys cannot be
+    /// fetched until the deadline, and with [`VerifyError::Busy`] if too many tokens wait.
     pub(crate) async fn verify_signature(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
@@ -52,8 +52,8 @@ impl TrustedIssuer {
         }
     }
 
-    /// Verifies a signature once the throttle permits it. Returns `None`, without waiting, if no usable key matches the
-    /// token's `kid` and `alg`.
+    /// Verifies a signature once the throttle permits it. Returns `None`, without waiting, if no
+    /// usable key matches the token's `kid` and `alg`.
     async fn verify_throttled(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
@@ -83,8 +83,8 @@ impl TrustedIssuer {
             .is_some_and(|keys| keys.set().has_key_for(token))
     }
 
-    /// Returns the generation of the keys that verify the signature, or `None` if no usable key matches the token's
-    /// `kid` and `alg`.
+    /// Returns the generation of the keys that verify the signature, or `None` if no usable key
+    /// matches the token's `kid` and `alg`.
     fn verify_with_current_keys(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
@@ -99,7 +99,8 @@ impl TrustedIssuer {
             return Ok(None);
         };
         if !keys.is_fresh(now) {
-            // Without a background refresh, stale keys are refreshed here. The token does not wait for it.
+            // Without a background refresh, stale keys are refreshed here. The token does not wait
+            // for it.
             self.refresh(Requester::Token);
         }
         match keys.set().verify(token) {

@@ -71,8 +71,8 @@ async fn the_first_token_fetches_the_keys() {
     );
 }
 
-/// C10: while an issuer is unavailable at startup, its tokens are not rejected and the error has a `retry_after`. After
-/// the cooldown they are accepted.
+/// C10: while an issuer is unavailable at startup, its tokens are not rejected and the error has a
+/// `retry_after`. After the cooldown they are accepted.
 #[tokio::test(start_paused = true)]
 async fn an_issuer_can_be_unavailable_at_startup() {
     let fixture = Fixture::new();
@@ -198,7 +198,8 @@ async fn one_fetch_for_all_requests() {
     assert_eq!(fixture.hits(), 1);
 }
 
-/// C10: a flood of unknown keys causes one fetch per cooldown. During the cooldown the tokens are rejected immediately.
+/// C10: a flood of unknown keys causes one fetch per cooldown. During the cooldown the tokens are
+/// rejected immediately.
 #[tokio::test(start_paused = true)]
 async fn a_flood_causes_one_fetch_per_cooldown() {
     let fixture = Fixture::new();
@@ -287,7 +288,8 @@ async fn an_unknown_key_with_stale_keys_is_unavailable() {
     assert_eq!(fixture.hits(), 1);
 }
 
-/// C10, C11: removed keys invalidate all tokens that they verified. The same keys in another order do not.
+/// C10, C11: removed keys invalidate all tokens that they verified. The same keys in another order
+/// do not.
 #[tokio::test(start_paused = true)]
 async fn removed_keys_invalidate_cached_tokens() {
     let fixture = Fixture::with(|settings| {
@@ -435,7 +437,8 @@ async fn max_stale_can_be_set() {
     );
 }
 
-/// C10: without a background refresh, a token causes the refresh of stale keys and does not wait for it.
+/// C10: without a background refresh, a token causes the refresh of stale keys and does not wait
+/// for it.
 #[tokio::test(start_paused = true)]
 async fn stale_keys_are_refreshed_without_delay() {
     let fixture = Fixture::new();

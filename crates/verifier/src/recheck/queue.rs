@@ -18,19 +18,21 @@ use crate::{settings::IssuerSettings, token_hash::TokenHash, verified_token::Ver
 const INTERVAL_WITHOUT_CACHE: Duration = Duration::from_secs(5);
 /// The minimum interval.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// A check is early by at most one part in this many of the interval: a fifth. The checks of streams that were opened
-/// together are thereby spread out.
+/// A check is early by at most one part in this many of the interval: a fifth. The checks of
+/// streams that were opened together are thereby spread out.
 const JITTER_DIVISOR: u32 = 5;
 
 /// The watched tokens of one issuer by their hash, and the checks that are running.
 ///
-/// At most half of the issuer's concurrent calls are checks, but at least one, so that the rest remains for requests.
+/// At most half of the issuer's concurrent calls are checks, but at least one, so that the rest
+/// remains for requests.
 pub(crate) struct Rechecks {
     interval: Duration,
     max_running: usize,
     clock: Arc<dyn Clock>,
     control: Handle,
-    /// A reference to a watched token must not be dropped while this is locked, because its drop locks, too.
+    /// A reference to a watched token must not be dropped while this is locked, because its drop
+    /// locks, too.
     table: Mutex<Table>,
 }
 
@@ -46,8 +48,8 @@ struct Table {
 /// A watched token and when it is checked.
 struct Entry {
     token: Weak<WatchedToken>,
-    /// The monotonic time of the next check, or [`Duration::MAX`] while the token is queued or checked, and after a
-    /// failure.
+    /// The monotonic time of the next check, or [`Duration::MAX`] while the token is queued or
+    /// checked, and after a failure.
     due: Duration,
 }
 

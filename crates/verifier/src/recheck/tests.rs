@@ -83,8 +83,8 @@ async fn pass(fixture: &Fixture, seconds: u64) {
     }
 }
 
-/// L3: a token is checked once per interval for all references, early by at most a fifth, until the last one is
-/// dropped.
+/// L3: a token is checked once per interval for all references, early by at most a fifth, until the
+/// last one is dropped.
 #[tokio::test(start_paused = true)]
 async fn references_share_checks() {
     let fixture = fixture().await;
@@ -140,7 +140,8 @@ async fn the_interval_has_a_minimum() {
     }
 }
 
-/// L3: a token that becomes inactive or unacceptable fails with the next check, and requests with it are rejected.
+/// L3: a token that becomes inactive or unacceptable fails with the next check, and requests with
+/// it are rejected.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_token_fails() {
     let elsewhere = Issuer::parse("https://other.example").unwrap();
@@ -189,7 +190,8 @@ async fn a_rejected_token_fails() {
     }
 }
 
-/// L3: a token that a check rejects is removed from the cache. A token that cannot be checked is not.
+/// L3: a token that a check rejects is removed from the cache. A token that cannot be checked is
+/// not.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_token_is_removed_from_the_cache() {
     let fixture = fixture().await;

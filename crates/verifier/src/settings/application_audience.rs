@@ -6,9 +6,10 @@ use portcullis_metadata::is_uuid;
 
 /// A provider's own name for the protected resource in `aud`: a UUID or an `api://` URI.
 ///
-/// Microsoft Entra ID writes the application's client ID into `aud`, or its application ID URI, and never the resource
-/// URL (<https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference>). A UUID matches
-/// without regard to letter case (RFC 9562 section 4), a URI only if it is identical.
+/// Microsoft Entra ID writes the application's client ID into `aud`, or its application ID URI, and
+/// never the resource URL
+/// (<https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference>). A
+/// UUID matches without regard to letter case (RFC 9562 section 4), a URI only if it is identical.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationAudience(Box<str>);
 

@@ -18,8 +18,8 @@ pub enum VerifierSettingsError {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL
-    /// policy.
+    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or
+    /// violates the URL policy.
     #[error(
         "issuer {issuer}: the introspection endpoint must be https, or http with a loopback host"
     )]
@@ -71,7 +71,8 @@ pub enum VerifierSettingsError {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The configured key URL is neither `https` nor `http` with a loopback host, or violates the URL policy.
+    /// The configured key URL is neither `https` nor `http` with a loopback host, or violates the
+    /// URL policy.
     #[error("issuer {issuer}: the URL of its keys must be https, or http with a loopback host")]
     JwksUri {
         /// The issuer.

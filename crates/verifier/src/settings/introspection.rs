@@ -38,18 +38,19 @@ pub struct IntrospectionSettings {
     pub client_id: String,
     /// The client secret. Default: none.
     pub client_secret: Option<Secret>,
-    /// The introspection endpoint: `https`, or `http` with a loopback host. Default: the `introspection_endpoint` of
-    /// the issuer's metadata (RFC 8414).
+    /// The introspection endpoint: `https`, or `http` with a loopback host. Default: the
+    /// `introspection_endpoint` of the issuer's metadata (RFC 8414).
     pub endpoint: Option<Url>,
-    /// How the client authenticates. Default: [`Basic`](IntrospectionAuthentication::Basic) if the metadata's
-    /// `introspection_endpoint_auth_methods_supported` has `client_secret_basic` and not `client_secret_post`,
-    /// otherwise [`Post`](IntrospectionAuthentication::Post). With a configured [`endpoint`](Self::endpoint), the
-    /// default is `Post`.
+    /// How the client authenticates. Default: [`Basic`](IntrospectionAuthentication::Basic) if the
+    /// metadata's `introspection_endpoint_auth_methods_supported` has `client_secret_basic` and not
+    /// `client_secret_post`, otherwise [`Post`](IntrospectionAuthentication::Post). With a
+    /// configured [`endpoint`](Self::endpoint), the default is `Post`.
     pub authentication: Option<IntrospectionAuthentication>,
-    /// The maximum number of concurrent calls, 1 to 1024. Further tokens are not verified. Default: 64.
+    /// The maximum number of concurrent calls, 1 to 1024. Further tokens are not verified. Default:
+    /// 64.
     pub max_in_flight: usize,
-    /// How long an active token is cached, which is also the maximum delay of a revocation. Default and maximum: 30 s.
-    /// With 0, every request introspects its token.
+    /// How long an active token is cached, which is also the maximum delay of a revocation. Default
+    /// and maximum: 30 s. With 0, every request introspects its token.
     pub cache_lifetime: Duration,
 }
 
@@ -59,8 +60,8 @@ pub struct IntrospectionSettings {
 pub enum IntrospectionAuthentication {
     /// `client_secret_post`: the secret is in the form.
     Post,
-    /// `client_secret_basic`: identifier and secret are form-encoded in the `Authorization` header. The form contains
-    /// the identifier, too.
+    /// `client_secret_basic`: identifier and secret are form-encoded in the `Authorization` header.
+    /// The form contains the identifier, too.
     Basic,
 }
 
@@ -77,8 +78,9 @@ impl IntrospectionSettings {
         }
     }
 
-    /// Returns how the client authenticates: as configured in [`authentication`](Self::authentication), else by the
-    /// default for this metadata of the issuer.
+    /// Returns how the client authenticates: as configured in
+    /// [`authentication`](Self::authentication), else by the default for this metadata of the
+    /// issuer.
     pub fn method(
         &self,
         metadata: Option<&AuthorizationServerMetadata>,

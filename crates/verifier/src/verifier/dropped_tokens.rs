@@ -1,4 +1,5 @@
-//! Tokens that introspection has found inactive, here or in another process, are dropped from the cache.
+//! Tokens that introspection has found inactive, here or in another process, are dropped from the
+//! cache.
 
 use portcullis_metadata::AccessToken;
 
@@ -6,8 +7,9 @@ use super::Verifier;
 use crate::inactive_tokens::TokenId;
 
 impl Verifier {
-    /// Drops a token that another process has found inactive: it is introspected again at its next use, and at once if an open
-    /// stream depends on it. Returns whether this process knows the token. Has no effect without
+    /// Drops a token that another process has found inactive: it is introspected again at its next
+    /// use, and at once if an open stream depends on it. Returns whether this process knows the
+    /// token. Has no effect without
     /// [`VerifierSettings::inactive_tokens`](crate::VerifierSettings::inactive_tokens).
     pub fn drop_token(&self, token: TokenId) -> bool {
         let Some(hash) = self.introspected.remove(token) else {
@@ -20,8 +22,9 @@ impl Verifier {
         true
     }
 
-    /// Records that a token is about to be introspected: another process can find it inactive from now on. Returns the number of
-    /// the introspection, which differs before and after the token was found inactive.
+    /// Records that a token is about to be introspected: another process can find it inactive from
+    /// now on. Returns the number of the introspection, which differs before and after the token
+    /// was found inactive.
     pub(super) fn record_introspection(&self, token: &AccessToken) -> u64 {
         if self.settings.inactive_tokens.is_none() {
             return 0;
@@ -36,7 +39,8 @@ impl Verifier {
             .add(TokenId::of(token), self.token_hash(token), is_needed)
     }
 
-    /// Returns whether another process has found a token inactive since the introspection with this number began here.
+    /// Returns whether another process has found a token inactive since the introspection with this
+    /// number began here.
     pub(super) fn was_dropped(&self, token: &AccessToken, number: u64) -> bool {
         self.settings.inactive_tokens.is_some()
             && self.introspected.number(TokenId::of(token)) != Some(number)

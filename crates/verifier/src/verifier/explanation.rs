@@ -14,7 +14,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenRule {
-    /// The token is a JWS in compact serialization, and its payload is a JSON object with well-formed claims.
+    /// The token is a JWS in compact serialization, and its payload is a JSON object with
+    /// well-formed claims.
     Form,
     /// The `iss` claim is one of the resource's issuers.
     Issuer,
@@ -22,7 +23,8 @@ pub enum TokenRule {
     Signature,
     /// The header's `typ` is that of an access token.
     Type,
-    /// The claims are those of a bearer access token: not of another token type, and not sender-constrained.
+    /// The claims are those of a bearer access token: not of another token type, and not
+    /// sender-constrained.
     AccessTokenClaims,
     /// The `aud` claim contains the resource.
     Audience,
@@ -69,12 +71,13 @@ pub struct RuleCheck {
 }
 
 impl Verifier {
-    /// Checks a signed token against every rule, in order, to report all violations to a person. The checks end early
-    /// if the token is malformed or names no issuer of this resource. The token is neither introspected nor cached, and
-    /// for an issuer that only introspects, its key is unknown.
+    /// Checks a signed token against every rule, in order, to report all violations to a person.
+    /// The checks end early if the token is malformed or names no issuer of this resource. The
+    /// token is neither introspected nor cached, and for an issuer that only introspects, its key
+    /// is unknown.
     ///
-    /// It authenticates no one: use [`verify`](Self::verify), which accepts a token only if it satisfies all of these
-    /// rules.
+    /// It authenticates no one: use [`verify`](Self::verify), which accepts a token only if it
+    /// satisfies all of these rules.
     ///
     /// ```no_run
     /// # async fn print(verifier: &portcullis_verifier::Verifier, token: &portcullis_verifier::AccessToken) {
@@ -197,7 +200,8 @@ mod tests {
         );
     }
 
-    /// The explanation of a valid token has every rule once, each with its own identifier and a source.
+    /// The explanation of a valid token has every rule once, each with its own identifier and a
+    /// source.
     #[tokio::test]
     async fn rules_have_identifiers() {
         let fixture = Fixture::new();

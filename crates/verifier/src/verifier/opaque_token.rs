@@ -3,8 +3,8 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{Issuer, unverified_issuer};
 
-/// Returns whether the issuer that introspects opaque tokens may receive this one: it is opaque, or a JWS that names
-/// this issuer. A JWS of another issuer is never sent.
+/// Returns whether the issuer that introspects opaque tokens may receive this one: it is opaque, or
+/// a JWS that names this issuer. A JWS of another issuer is never sent.
 pub(super) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
     let Some(payload) = jws_payload(token) else {
         return true;
@@ -16,8 +16,8 @@ pub(super) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
     claimed.is_some_and(|claimed| claimed == issuer.as_str())
 }
 
-/// Returns the payload segment of a token that has the form of a JWS (RFC 7515 section 7.1): three segments, the first
-/// of which encodes a JSON object. Returns `None` for opaque tokens.
+/// Returns the payload segment of a token that has the form of a JWS (RFC 7515 section 7.1): three
+/// segments, the first of which encodes a JSON object. Returns `None` for opaque tokens.
 fn jws_payload(token: &str) -> Option<&str> {
     let mut segments = token.split('.');
     let header = segments.next()?;

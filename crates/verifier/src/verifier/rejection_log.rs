@@ -1,4 +1,5 @@
-//! The log line of a rejected token: its claims beside the expected ones. It never contains the token.
+//! The log line of a rejected token: its claims beside the expected ones. It never contains the
+//! token.
 
 use std::fmt;
 
@@ -47,8 +48,8 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is
-/// not rejected.
+/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot
+/// be verified now is not rejected.
 pub(super) fn log<'a>(
     verifier: &Verifier,
     error: &VerifyError,
@@ -110,7 +111,8 @@ mod tests {
     use super::*;
     use crate::testing::Fixture;
 
-    /// Without the level debug, a rejected token costs the log no allocation, and its claims are not read.
+    /// Without the level debug, a rejected token costs the log no allocation, and its claims are
+    /// not read.
     #[tokio::test]
     async fn a_line_is_built_only_for_the_log() {
         let fixture = Fixture::new();

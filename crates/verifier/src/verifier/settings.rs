@@ -6,18 +6,21 @@ use portcullis_metadata::ResourceUri;
 
 use crate::{inactive_tokens::InactiveTokens, observer::VerificationObserver};
 
-/// The settings of a [`Verifier`](crate::Verifier), apart from its issuers. [`new`](Self::new) sets the defaults; assign
-/// fields to change them.
+/// The settings of a [`Verifier`](crate::Verifier), apart from its issuers. [`new`](Self::new) sets
+/// the defaults; assign fields to change them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerifierSettings {
-    /// The resource that a token's `aud` must contain. It is compared as text: see [`ResourceUri::matches_audience`].
+    /// The resource that a token's `aud` must contain. It is compared as text: see
+    /// [`ResourceUri::matches_audience`].
     pub resource: ResourceUri,
-    /// The maximum length of a token in bytes. Longer tokens are rejected before they are parsed. Default: 16 KiB.
+    /// The maximum length of a token in bytes. Longer tokens are rejected before they are parsed.
+    /// Default: 16 KiB.
     pub max_token_bytes: usize,
     /// The maximum number of cached verified tokens; 0 disables the cache. Default: 10,000.
     pub cache_entries: usize,
-    /// The generation of the resource's configuration, which is a part of the cache's keys. Default: 0.
+    /// The generation of the resource's configuration, which is a part of the cache's keys.
+    /// Default: 0.
     pub generation: u64,
     /// Observes verifications. Default: none.
     pub observer: Option<Arc<dyn VerificationObserver>>,

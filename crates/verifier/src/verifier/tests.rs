@@ -55,7 +55,8 @@ async fn with_other_issuer() -> (Fixture, TestIssuer, Arc<TrustedIssuer>) {
     (fixture, other, issuer)
 }
 
-/// C2: every supported algorithm is accepted if it is allowed, and otherwise rejected without a fetch.
+/// C2: every supported algorithm is accepted if it is allowed, and otherwise rejected without a
+/// fetch.
 #[tokio::test(start_paused = true)]
 async fn algorithms_are_configured() {
     for algorithm in Algorithm::ALL {

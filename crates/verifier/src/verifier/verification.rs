@@ -1,5 +1,5 @@
-//! The verification of a token without the cache: it selects the issuer, then verifies the signature, introspects the
-//! token, or both.
+//! The verification of a token without the cache: it selects the issuer, then verifies the
+//! signature, introspects the token, or both.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -66,7 +66,8 @@ impl Verifier {
     /// Verifies a token at the time `now`, without the cache.
     ///
     /// # Errors
-    /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged, except that of a malformed token.
+    /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged,
+    /// except that of a malformed token.
     pub(super) async fn verify_without_cache(
         &self,
         token: &AccessToken,
@@ -136,8 +137,8 @@ impl Verifier {
             .ok_or(VerifyError::IssuerUnknown)
     }
 
-    /// Introspects a token that is not an acceptable JWS, if an issuer introspects opaque tokens. Otherwise fails with
-    /// `error`, the reason why it is not a JWS.
+    /// Introspects a token that is not an acceptable JWS, if an issuer introspects opaque tokens.
+    /// Otherwise fails with `error`, the reason why it is not a JWS.
     async fn verify_opaque(
         &self,
         token: &AccessToken,
@@ -189,7 +190,8 @@ impl Verifier {
         Ok(routed.verified(principal, signature.generation))
     }
 
-    /// Introspects a token whose signature is verified. The response can only restrict what the token grants.
+    /// Introspects a token whose signature is verified. The response can only restrict what the
+    /// token grants.
     async fn introspect_signed(
         &self,
         routed: &Routed<'_>,
@@ -223,8 +225,9 @@ impl Verifier {
         })
     }
 
-    /// Introspects a token, validates the response, and logs a rejection. Returns the number of the introspection, too. `default_expiry` returns the expiration time
-    /// for a response without `exp`, given the current time.
+    /// Introspects a token, validates the response, and logs a rejection. Returns the number of the
+    /// introspection, too. `default_expiry` returns the expiration time for a response without
+    /// `exp`, given the current time.
     async fn introspect(
         &self,
         routed: &Routed<'_>,

@@ -1,5 +1,5 @@
-//! The fixture of the steps: an issuer, its tokens, a verifier, sessions, and the guard and endpoint around a service
-//! that responds immediately.
+//! The fixture of the steps: an issuer, its tokens, a verifier, sessions, and the guard and
+//! endpoint around a service that responds immediately.
 
 use std::{
     convert::Infallible,
@@ -107,8 +107,8 @@ impl Fixture {
         Verifier::new(settings, vec![issuer], clock).expect("a verifier")
     }
 
-    /// Returns whether a principal is allowed to call the tool `add`. The layers evaluate rules in private code, so
-    /// this uses the same public parts.
+    /// Returns whether a principal is allowed to call the tool `add`. The layers evaluate rules in
+    /// private code, so this uses the same public parts.
     pub(crate) fn allows(&self, principal: &Principal) -> bool {
         let matches =
             |glob: &Option<NameGlob>, text| glob.as_ref().is_none_or(|glob| glob.matches(text));

@@ -1,8 +1,8 @@
-//! The cost of the steps of a request without sockets: `cargo bench --package portcullis-bench`, or as part of
-//! `cargo xtask bench`. With `--json` the figures are printed as JSON.
+//! The cost of the steps of a request without sockets: `cargo bench --package portcullis-bench`, or
+//! as part of `cargo xtask bench`. With `--json` the figures are printed as JSON.
 //!
-//! Each figure is the median of many short rounds. Each round measures every step, so that a busy machine affects all
-//! of them.
+//! Each figure is the median of many short rounds. Each round measures every step, so that a busy
+//! machine affects all of them.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark")]
 
 mod fixture;
@@ -23,8 +23,8 @@ const CALLS: usize = 2_000;
 /// The number of rounds with uncached tokens, and of the tokens per round.
 const UNCACHED_ROUNDS: usize = 31;
 const UNCACHED_TOKENS: usize = 64;
-/// The capacity of the cache in those rounds. It is full from the start, so that each new token replaces another one,
-/// as in a server that has been running for a while.
+/// The capacity of the cache in those rounds. It is full from the start, so that each new token
+/// replaces another one, as in a server that has been running for a while.
 const CACHED_TOKENS: usize = 1_024;
 
 fn main() {
@@ -94,8 +94,8 @@ fn measure_cached(fixture: &Fixture) -> Vec<Step> {
         .collect()
 }
 
-/// Measures uncached tokens: josekit's `verify` alone, the whole verification, and the rejection of an invalid
-/// signature.
+/// Measures uncached tokens: josekit's `verify` alone, the whole verification, and the rejection of
+/// an invalid signature.
 fn measure_uncached(fixture: &Fixture) -> [Step; 3] {
     let tokens = fixture.fresh_tokens(CACHED_TOKENS + UNCACHED_ROUNDS * UNCACHED_TOKENS);
     let josekit = fixture.josekit();

@@ -38,8 +38,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Returns the times of each case by round, in nanoseconds per call. Allocations are not counted, because counting
-/// takes time.
+/// Returns the times of each case by round, in nanoseconds per call. Allocations are not counted,
+/// because counting takes time.
 pub(crate) fn interleave(rounds: usize, cases: &mut [Case<'_>]) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::with_capacity(rounds); cases.len()];
     opt_out(|| {

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::{OURS, THEIRS, driver};
 
-/// How much longer a situation may take than with `mcp-remote`: a factor, and milliseconds of noise.
+/// How much longer a situation may take than with `mcp-remote`: a factor, and milliseconds of
+/// noise.
 const MAX_RATIO: f64 = 1.5;
 const NOISE_MS: f64 = 100.0;
 

@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use xtask::workspace;
 
-/// Runs a script with a plan on its standard input, and returns the JSON objects that it prints, one per line.
+/// Runs a script with a plan on its standard input, and returns the JSON objects that it prints,
+/// one per line.
 pub(super) fn run<T: DeserializeOwned>(
     script: &str,
     plan: &Value,

@@ -48,7 +48,8 @@ impl Case {
         }
     }
 
-    /// Returns how often a request is repeated where the others send one. A timer weighs more beside a cheap one.
+    /// Returns how often a request is repeated where the others send one. A timer weighs more
+    /// beside a cheap one.
     pub(super) const fn repetitions(self) -> u32 {
         match self {
             Self::StreamMessage => 4,

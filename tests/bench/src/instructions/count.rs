@@ -14,13 +14,15 @@ use crate::{
     issuer::BenchIssuer,
 };
 
-/// Requests before the first measurement. The server examines the first 1,000 more closely, and its buffers grow.
+/// Requests before the first measurement. The server examines the first 1,000 more closely, and its
+/// buffers grow.
 const WARM_UP: u32 = 1_100;
-/// How often each number of requests is measured. The server's timers run during some of the measurements, and only add.
+/// How often each number of requests is measured. The server's timers run during some of the
+/// measurements, and only add.
 const ROUNDS: u32 = 6;
 
-/// Returns the counts of one request: the difference of this number of requests and of twice as many, of the rounds in which
-/// each took least. What starts and ends a measurement is in both.
+/// Returns the counts of one request: the difference of this number of requests and of twice as
+/// many, of the rounds in which each took least. What starts and ends a measurement is in both.
 ///
 /// # Errors
 /// Fails when the server does not start, or at an unexpected response.

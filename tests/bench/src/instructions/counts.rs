@@ -7,7 +7,8 @@ use super::profile::Profile;
 /// The instructions of one request of a case.
 pub(super) struct Counts {
     pub(super) instructions: u64,
-    /// Those of the functions that need at least [`Self::least`], without those of the functions that they call.
+    /// Those of the functions that need at least [`Self::least`], without those of the functions
+    /// that they call.
     pub(super) functions: BTreeMap<String, u64>,
 }
 

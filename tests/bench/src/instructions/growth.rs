@@ -9,7 +9,8 @@ const PERMITTED: u64 = 1;
 /// The number of functions that an explanation lists.
 const LISTED: usize = 12;
 
-/// Returns whether a case has grown or shrunk by more than is permitted. One without a committed count has.
+/// Returns whether a case has grown or shrunk by more than is permitted. One without a committed
+/// count has.
 pub(super) fn has_changed(counts: &Counts, committed: Option<&Counts>) -> bool {
     committed.is_none_or(|committed| {
         let change = difference(counts.instructions, committed.instructions).unsigned_abs();
@@ -32,7 +33,8 @@ pub(super) fn line(case: Case, counts: &Counts, committed: Option<&Counts>) -> S
     }
 }
 
-/// Returns the functions that changed most in the direction of the case, one a line, and the sum of all others.
+/// Returns the functions that changed most in the direction of the case, one a line, and the sum of
+/// all others.
 pub(super) fn explanation(counts: &Counts, committed: &Counts) -> String {
     let total = difference(counts.instructions, committed.instructions);
     let names: BTreeSet<_> = counts
@@ -56,7 +58,8 @@ pub(super) fn explanation(counts: &Counts, committed: &Counts) -> String {
     lines.join("\n")
 }
 
-/// Returns the change of a function. One that is not listed has at most what a listed one has at least, and counts with that.
+/// Returns the change of a function. One that is not listed has at most what a listed one has at
+/// least, and counts with that.
 fn known_change(name: &str, counts: &Counts, committed: &Counts) -> i64 {
     let of = |counts: &Counts| {
         counts

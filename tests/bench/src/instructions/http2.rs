@@ -7,8 +7,9 @@ use h2::client::{Builder, SendRequest};
 use http::Request;
 use tokio::{net::TcpStream, task::JoinHandle};
 
-/// An open HTTP/2 connection. It differs from hyper's in that the HEADERS and DATA frames of a request always arrive
-/// together. Otherwise, the server would read once or twice, depending on how busy the machine is.
+/// An open HTTP/2 connection. It differs from hyper's in that the HEADERS and DATA frames of a
+/// request always arrive together. Otherwise, the server would read once or twice, depending on how
+/// busy the machine is.
 pub(super) struct Http2 {
     sender: SendRequest<Bytes>,
     /// Writes and reads the frames.
@@ -33,7 +34,8 @@ impl Http2 {
     /// Sends a request, reads the whole response, and returns its status.
     pub(super) async fn send(&mut self, request: Request<()>, body: Bytes) -> anyhow::Result<u16> {
         let mut sender = self.sender.clone().ready().await?;
-        // Nothing is awaited between these two, so that the connection writes their frames in one go.
+        // Nothing is awaited between these two, so that the connection writes their frames in one
+        // go.
         let (response, mut stream) = sender.send_request(request, false)?;
         stream.send_data(body, true)?;
         let (head, mut body) = response.await?.into_parts();

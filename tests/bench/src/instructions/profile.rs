@@ -11,7 +11,8 @@ pub(super) struct Profile {
 impl Profile {
     /// Parses an output file of callgrind with one event and without compressed names.
     ///
-    /// The line after `calls=` has the instructions of the called function, which are counted there.
+    /// The line after `calls=` has the instructions of the called function, which are counted
+    /// there.
     pub(super) fn parse(text: &str) -> Self {
         let mut profile = Self::default();
         let mut function = String::new();
@@ -36,7 +37,8 @@ impl Profile {
         self.functions.values().sum()
     }
 
-    /// Returns what this profile has more than a shorter one. A function that has less counts negatively.
+    /// Returns what this profile has more than a shorter one. A function that has less counts
+    /// negatively.
     pub(super) fn since(&self, shorter: &Self) -> Self {
         let mut functions = self.functions.clone();
         for (name, count) in &shorter.functions {
@@ -54,7 +56,8 @@ fn instructions(line: &str) -> Option<i64> {
         .then(|| count.parse().ok())?
 }
 
-/// Removes what differs from build to build: the hash of a legacy name and the disambiguators of crates.
+/// Removes what differs from build to build: the hash of a legacy name and the disambiguators of
+/// crates.
 ///
 /// A function of a library without symbols has an address for a name.
 fn without_hashes(name: &str) -> String {

@@ -18,11 +18,13 @@ use crate::http::Connection;
 
 /// The file that callgrind writes when the server ends. Dumps are numbered.
 const OUTPUT: &str = "callgrind.out";
-/// The maximum time until the server is ready. It is about fifty times slower than without callgrind.
+/// The maximum time until the server is ready. It is about fifty times slower than without
+/// callgrind.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The server writes its log within 100 ms after a response.
 const IDLE_AFTER: Duration = Duration::from_millis(250);
-/// The maximum time of a dump. It takes 0.3 s; where processes may not be traced, it waits for the next timer.
+/// The maximum time of a dump. It takes 0.3 s; where processes may not be traced, it waits for the
+/// next timer.
 const DUMP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server under callgrind, until it is dropped.
@@ -124,7 +126,8 @@ fn command(programs: &Programs, output: &Path) -> Command {
         .args(["--tool=callgrind", "--compress-strings=no", "--quiet"])
         .arg(file)
         .arg(&programs.server);
-    // With a backtrace, a rejected token would walk the stack, because josekit's errors contain one.
+    // With a backtrace, a rejected token would walk the stack, because josekit's errors contain
+    // one.
     command
         .env_remove("RUST_BACKTRACE")
         .env_remove("RUST_LIB_BACKTRACE");

@@ -1,5 +1,5 @@
-//! The upstream of the counted requests, in the process of the client, so that a message of a stream is sent when the
-//! client is ready for it.
+//! The upstream of the counted requests, in the process of the client, so that a message of a
+//! stream is sent when the client is ready for it.
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -99,7 +99,8 @@ pub(super) async fn send_modern(traffic: Arc<Traffic>) -> anyhow::Result<()> {
     }
 }
 
-/// Disconnects within a request, before its response, and from an event stream before its first event.
+/// Disconnects within a request, before its response, and from an event stream before its first
+/// event.
 pub(super) async fn disconnect(traffic: Arc<Traffic>) -> anyhow::Result<()> {
     loop {
         let mut user = User::connect(&traffic, "disconnecting".to_owned()).await?;

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::configuration::{BASE_URL, PATH};
 
-/// How long the server may need to notice a new key: its cooldown of 1 s, and the time of a fetch on a busy machine.
+/// How long the server may need to notice a new key: its cooldown of 1 s, and the time of a fetch
+/// on a busy machine.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The issuer, and when its key was replaced.

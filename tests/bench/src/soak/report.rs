@@ -12,10 +12,12 @@ use crate::report::machine;
 const WARM_UP: f64 = 0.2;
 /// The permitted growth, as a part of the mean.
 const PERMITTED_GROWTH: f64 = 0.02;
-/// The permitted growth in bytes, and in descriptors or tasks, where it is larger than that part of the mean.
+/// The permitted growth in bytes, and in descriptors or tasks, where it is larger than that part of
+/// the mean.
 const PERMITTED_MEMORY: f64 = 1e6;
 const PERMITTED_COUNT: f64 = 5.0;
-/// The minimum number of measured samples. With fewer than 3, the slope is not a number, which is not above any limit.
+/// The minimum number of measured samples. With fewer than 3, the slope is not a number, which is
+/// not above any limit.
 const MIN_SAMPLES: usize = 20;
 
 /// The result of one run.

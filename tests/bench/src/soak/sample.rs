@@ -10,8 +10,8 @@ use serde::Serialize;
 pub(super) struct Sample {
     /// The time since the start.
     pub(super) seconds: f64,
-    /// Anonymous memory in bytes. Resident memory also has pages of the program's file, which the system reads and
-    /// drops as it likes.
+    /// Anonymous memory in bytes. Resident memory also has pages of the program's file, which the
+    /// system reads and drops as it likes.
     pub(super) memory: f64,
     resident: f64,
     pub(super) descriptors: f64,

@@ -1,4 +1,5 @@
-//! The server of the soak, with everything on: administrators, sessions, an audit trail that is rotated, and reloads.
+//! The server of the soak, with everything on: administrators, sessions, an audit trail that is
+//! rotated, and reloads.
 
 use std::{
     fs,
@@ -110,7 +111,8 @@ impl SoakServer {
         )
     }
 
-    /// Reloads a valid configuration and an invalid one in turn, and waits until the server has counted it.
+    /// Reloads a valid configuration and an invalid one in turn, and waits until the server has
+    /// counted it.
     pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
         let (realm, counter) = if self.reloads.is_multiple_of(2) {
             (
@@ -145,8 +147,8 @@ impl SoakServer {
         String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_END)..]).into_owned()
     }
 
-    /// Reads the metrics. On a busy machine, the listener may close a connection before the request, which is then
-    /// repeated.
+    /// Reads the metrics. On a busy machine, the listener may close a connection before the
+    /// request, which is then repeated.
     async fn metrics(&self) -> anyhow::Result<String> {
         for _ in 0..METRICS_RETRIES {
             if let Ok(text) = self.read_metrics().await {
@@ -171,7 +173,8 @@ struct Addresses {
     upstream: SocketAddr,
 }
 
-/// Returns a configuration with everything on. Sessions and audit files are short-lived, so that they do not grow.
+/// Returns a configuration with everything on. Sessions and audit files are short-lived, so that
+/// they do not grow.
 fn configuration(addresses: &Addresses, issuer: &str, folder: &Scratch) -> String {
     let Addresses {
         server,

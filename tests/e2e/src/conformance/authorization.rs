@@ -1,4 +1,5 @@
-//! `cargo xtask conformance authorization`: the authorization server scenarios, against `portcullis idp`.
+//! `cargo xtask conformance authorization`: the authorization server scenarios, against
+//! `portcullis idp`.
 
 use std::{
     fs,
@@ -187,7 +188,8 @@ fn report(results: &Path, status: ExitStatus) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the checks of a scenario. Its results are in a folder named after the scenario and the time.
+/// Returns the checks of a scenario. Its results are in a folder named after the scenario and the
+/// time.
 fn checks(results: &Path, scenario: &str) -> anyhow::Result<Vec<Check>> {
     let folders =
         fs::read_dir(results).with_context(|| format!("{} cannot be read", results.display()))?;

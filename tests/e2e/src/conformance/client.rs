@@ -17,8 +17,8 @@ pub(crate) struct Arguments {
     /// Run only scenarios whose name contains this.
     #[arg(long)]
     only: Option<String>,
-    /// Run the scenarios through `portcullis connect`, which is driven over its standard input and output. Without the
-    /// back-compatibility scenarios, for which it has no options.
+    /// Run the scenarios through `portcullis connect`, which is driven over its standard input and
+    /// output. Without the back-compatibility scenarios, for which it has no options.
     #[arg(long)]
     connect: bool,
 }

@@ -1,7 +1,8 @@
 //! The client that the suite starts, on `portcullis-client`.
 //!
-//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context determine the credentials and
-//! the arguments of tool calls. Otherwise, the calls are the same in every scenario.
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context
+//! determine the credentials and the arguments of tool calls. Otherwise, the calls are the same in
+//! every scenario.
 
 mod accepting_handler;
 mod connect;

@@ -25,8 +25,8 @@ struct Check {
 /// The beginning of the last line that the driver writes.
 pub(crate) const OUTCOME: &str = "outcome: ";
 
-/// Reads a scenario's results strictly: a failed check, a warning, a missing check, another outcome of the client than the
-/// expected one, or a failure of the suite is a fault.
+/// Reads a scenario's results strictly: a failed check, a warning, a missing check, another outcome
+/// of the client than the expected one, or a failure of the suite is a fault.
 pub(crate) fn verdict(
     scenario: &str,
     results: &Path,

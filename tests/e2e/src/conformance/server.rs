@@ -1,8 +1,8 @@
 //! `cargo xtask conformance server`: the server scenarios, directly and through the gateway.
 //!
-//! The suite sends no token, so a forwarder adds one: suite, forwarder, `portcullis serve`, server. Each
-//! scenario must have the same result both times, whether it passes or not. If the gateway rejects what a server wrongly
-//! accepts, a failure becomes a success, which is counted separately.
+//! The suite sends no token, so a forwarder adds one: suite, forwarder, `portcullis serve`, server.
+//! Each scenario must have the same result both times, whether it passes or not. If the gateway
+//! rejects what a server wrongly accepts, a failure becomes a success, which is counted separately.
 
 mod forwarder;
 mod gateway;
@@ -140,7 +140,8 @@ struct SuiteRuns<'a> {
 }
 
 impl SuiteRuns<'_> {
-    /// Runs one scenario, or all, and reads the results. The suite's exit code has no further information.
+    /// Runs one scenario, or all, and reads the results. The suite's exit code has no further
+    /// information.
     async fn run(&self, name: &str, url: &str, scenario: Option<&str>) -> anyhow::Result<Results> {
         let folder = self.folder.join(
             scenario.map_or_else(|| name.to_owned(), |scenario| format!("{name}-{scenario}")),

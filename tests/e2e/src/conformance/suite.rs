@@ -10,7 +10,8 @@ use anyhow::{Context as _, ensure};
 use portcullis_scenarios::{block_on, npm_install};
 use xtask::workspace;
 
-/// The folder with the pinned versions of the suite and Node.js. Other versions of the suite have other scenarios.
+/// The folder with the pinned versions of the suite and Node.js. Other versions of the suite have
+/// other scenarios.
 const PACKAGE: &str = "tests/e2e/src/conformance/suite";
 
 /// An installed suite.

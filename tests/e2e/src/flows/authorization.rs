@@ -27,7 +27,8 @@ use super::{
 };
 
 const CLIENT_NAME: &str = "Portcullis end-to-end test";
-/// The requested scopes: that of the challenge, and `offline_access`, which all authorization servers support.
+/// The requested scopes: that of the challenge, and `offline_access`, which all authorization
+/// servers support.
 const REQUESTED_SCOPES: &str = "mcp:tools offline_access";
 const REDIRECT_URI: &str = "http://127.0.0.1/callback";
 

@@ -51,8 +51,8 @@ impl Chromium {
         NAMES.join(", ")
     }
 
-    /// Opens the named URLs of `before`. Then opens `url` and responds to the pages up to the one at `redirect_uri`. Returns
-    /// the pages in order.
+    /// Opens the named URLs of `before`. Then opens `url` and responds to the pages up to the one
+    /// at `redirect_uri`. Returns the pages in order.
     pub(super) async fn visit(
         &self,
         name: &str,

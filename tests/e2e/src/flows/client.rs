@@ -29,7 +29,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 /// The program with its credential store and its user.
 ///
-/// Its output is stored separately from that of the servers, because it can contain tokens and authorization requests.
+/// Its output is stored separately from that of the servers, because it can contain tokens and
+/// authorization requests.
 pub(super) struct Client {
     program: PathBuf,
     folder: PathBuf,
@@ -50,7 +51,8 @@ pub(super) enum UserAction<'a> {
     OpenForgedRedirect(Redirect),
 }
 
-/// The parameters of a redirect. `{state}` in a value is replaced by that of the authorization request.
+/// The parameters of a redirect. `{state}` in a value is replaced by that of the authorization
+/// request.
 pub(super) type Redirect = &'static [(&'static str, &'static str)];
 
 /// A run that has ended.

@@ -35,8 +35,8 @@ pub(super) struct ClientFlow<'a> {
     pub(super) resource: &'a Url,
     /// Another resource of the same server, which must reject tokens of the first one.
     pub(super) other: Option<&'a Url>,
-    /// The arguments of `login` that select a client with a consent page. Empty if the server shows one to dynamically
-    /// registered clients.
+    /// The arguments of `login` that select a client with a consent page. Empty if the server shows
+    /// one to dynamically registered clients.
     pub(super) consent_arguments: &'a [&'a str],
     /// A resource whose tokens expire after seconds.
     pub(super) brief: &'a Url,
@@ -279,7 +279,8 @@ impl ClientFlow<'_> {
         )
     }
 
-    /// A call that needs another scope gets 403, and then the user's consent to the union of scopes.
+    /// A call that needs another scope gets 403, and then the user's consent to the union of
+    /// scopes.
     async fn step_up(&self) -> anyhow::Result<()> {
         let before = self.client.stored_token(self.resource)?;
         let parameters = r#"{"name":"multiply","arguments":{"a":6,"b":7}}"#;
@@ -327,7 +328,8 @@ impl ClientFlow<'_> {
         self.check_revoked(&stored).await
     }
 
-    /// Calls `portcullis token` until the token is refreshed, and then uses the old refresh token once more.
+    /// Calls `portcullis token` until the token is refreshed, and then uses the old refresh token
+    /// once more.
     async fn refresh(&self) -> anyhow::Result<()> {
         self.client
             .run("login", self.brief, &[])
@@ -410,7 +412,8 @@ impl ClientFlow<'_> {
             ("client_id", &stored.client_id),
             ("refresh_token", refresh_token),
         ];
-        // Keycloak issues a secret and requires the registered method, which is the first that the client supports.
+        // Keycloak issues a secret and requires the registered method, which is the first that the
+        // client supports.
         fields.extend(
             stored
                 .client_secret

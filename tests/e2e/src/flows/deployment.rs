@@ -34,12 +34,14 @@ pub(super) struct DevDeployment {
 }
 
 impl DevDeployment {
-    /// Starts both programs and waits until they are ready. The authorization server consents without a page.
+    /// Starts both programs and waits until they are ready. The authorization server consents
+    /// without a page.
     pub(super) async fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
         Self::start_with("", &["--auto-consent"], program, folder).await
     }
 
-    /// As [`start`](Self::start), with a consent page, a second scope, and tokens that are valid for 8 s.
+    /// As [`start`](Self::start), with a consent page, a second scope, and tokens that are valid
+    /// for 8 s.
     pub(super) async fn start_with_consent_page(
         program: &Path,
         folder: &Path,

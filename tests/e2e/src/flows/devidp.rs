@@ -14,11 +14,12 @@ use super::{
     test_user::TestUser,
 };
 
-/// The time limit of a step. It is shorter than the 10 s after which a shutdown cancels requests, because no request may
-/// be cancelled here.
+/// The time limit of a step. It is shorter than the 10 s after which a shutdown cancels requests,
+/// because no request may be cancelled here.
 pub(super) const LIMIT: Duration = Duration::from_secs(8);
 
-/// Starts the programs, runs the flows, stops the programs and searches their output, even if a flow fails.
+/// Starts the programs, runs the flows, stops the programs and searches their output, even if a
+/// flow fails.
 pub(super) async fn run(
     program: &Path,
     folder: &Path,

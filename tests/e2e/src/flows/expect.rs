@@ -32,7 +32,8 @@ pub(super) fn that(
     bail!("{what}: expected {expected}, got {got:?}")
 }
 
-/// Fails unless a header field is present with a value in visible ASCII, and returns the first value.
+/// Fails unless a header field is present with a value in visible ASCII, and returns the first
+/// value.
 pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> anyhow::Result<&'a str> {
     let value = headers.get(name);
     let text = value.and_then(|value| value.to_str().ok());

@@ -1,5 +1,5 @@
-//! The guides in `docs/guides`, the pages of `docs/use` and the README: their files are written and their commands executed, as
-//! a reader would.
+//! The guides in `docs/guides`, the pages of `docs/use` and the README: their files are written and
+//! their commands executed, as a reader would.
 
 mod document;
 #[cfg(test)]
@@ -31,7 +31,8 @@ use super::{install, program::Program};
 #[derive(Args)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Execute only this guide or page, named by its file without `.md`; can be repeated. `readme` is that of the repository.
+    /// Execute only this guide or page, named by its file without `.md`; can be repeated. `readme`
+    /// is that of the repository.
     #[arg(long, value_name = "NAME", requires = "guides")]
     guide: Vec<String>,
 }
@@ -41,13 +42,15 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 /// How long a command is repeated while a server that was started before it is not ready.
 const READY_LIMIT: Duration = Duration::from_secs(20);
 
-/// A browser that follows redirects and shows nothing. The development server consents automatically.
+/// A browser that follows redirects and shows nothing. The development server consents
+/// automatically.
 const BROWSER: &str = "#!/bin/sh\nexec curl --silent --location --output /dev/null \"$1\"\n";
 
 /// Executes all guides and pages with commands, or the selected ones, and prints a line for each.
 ///
 /// # Errors
-/// Fails when a command fails, or its output is not what the guide shows, and when no command was executed.
+/// Fails when a command fails, or its output is not what the guide shows, and when no command was
+/// executed.
 pub(super) async fn run(
     program: &Path,
     target: &Path,
@@ -112,7 +115,8 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(fs::write(path, text)?)
 }
 
-/// Executes a guide in a folder of its own, outside of this workspace. Its output goes to `logs`. Returns the number of commands.
+/// Executes a guide in a folder of its own, outside of this workspace. Its output goes to `logs`.
+/// Returns the number of commands.
 async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> anyhow::Result<usize> {
     let scratch = Scratch::folder("guide");
     let folder = scratch.path();
@@ -153,7 +157,8 @@ async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> any
     Ok(commands)
 }
 
-/// Where a guide is executed: a folder, and an environment in which nothing of the user's is changed.
+/// Where a guide is executed: a folder, and an environment in which nothing of the user's is
+/// changed.
 struct Desk {
     folder: PathBuf,
     logs: PathBuf,
@@ -227,7 +232,8 @@ impl Desk {
         shell
     }
 
-    /// Runs a command until it succeeds with the expected output. It is repeated only while servers are starting.
+    /// Runs a command until it succeeds with the expected output. It is repeated only while servers
+    /// are starting.
     async fn run(
         &self,
         name: &str,

@@ -10,8 +10,8 @@ use anyhow::{Context as _, ensure};
 
 use super::program::Program;
 
-/// Installs the packages of a requirements file, with the hashes that it has for all of them, into a virtual environment, unless that was done before, and returns its
-/// interpreter.
+/// Installs the packages of a requirements file, with the hashes that it has for all of them, into
+/// a virtual environment, unless that was done before, and returns its interpreter.
 ///
 /// # Errors
 /// Fails when Python is missing or pip fails.

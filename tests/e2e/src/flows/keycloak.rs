@@ -44,8 +44,8 @@ pub(super) struct Options<'a> {
     pub(super) only: &'a [Scenario],
 }
 
-/// Installs and starts Keycloak and the servers, runs all scenarios, and stops everything. A failed scenario does not prevent
-/// the others.
+/// Installs and starts Keycloak and the servers, runs all scenarios, and stops everything. A failed
+/// scenario does not prevent the others.
 pub(super) async fn run(
     options: &Options<'_>,
     recorder: Arc<Recorder>,

@@ -1,4 +1,5 @@
-//! `cargo xtask e2e --metrics`: every query of the dashboard and of the alerts against a real Prometheus that scrapes the real program.
+//! `cargo xtask e2e --metrics`: every query of the dashboard and of the alerts against a real
+//! Prometheus that scrapes the real program.
 
 use std::{
     collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, time::Duration,
@@ -90,7 +91,8 @@ async fn start(admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Res
     Ok(Deployment::builder().tables(tables).start().await)
 }
 
-/// Opens, uses and ends sessions, and sends requests that are denied, so that every metric has a value.
+/// Opens, uses and ends sessions, and sends requests that are denied, so that every metric has a
+/// value.
 async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
     let token = deployment.good_token();
     for _ in 0..5 {
@@ -213,7 +215,8 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
     }
 }
 
-/// Metrics that exist only after an event that this run does not cause, or with a table that it does not have.
+/// Metrics that exist only after an event that this run does not cause, or with a table that it
+/// does not have.
 const WITHOUT_RESULT: &[&str] = &[
     "portcullis_certificate_expiry_timestamp_seconds",
     "portcullis_streams_ended_total",

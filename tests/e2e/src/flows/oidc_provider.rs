@@ -1,4 +1,5 @@
-//! `cargo xtask e2e --idp oidc-provider`: the real program as client and resource server, with npm's `oidc-provider`.
+//! `cargo xtask e2e --idp oidc-provider`: the real program as client and resource server, with
+//! npm's `oidc-provider`.
 
 mod deployment;
 mod package;

@@ -53,8 +53,8 @@ pub(super) fn password(user: &str) -> String {
     format!("{user}-password")
 }
 
-/// Opens an authorization URL without existing sessions, and responds to the pages until one redirects to
-/// `redirect_uri`.
+/// Opens an authorization URL without existing sessions, and responds to the pages until one
+/// redirects to `redirect_uri`.
 ///
 /// # Errors
 /// Fails if a page is neither a login nor a consent page, or the login is rejected.
@@ -130,8 +130,8 @@ fn submission(
     )
 }
 
-/// Recognizes the pages of Keycloak, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example and the development
-/// server.
+/// Recognizes the pages of Keycloak, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example
+/// and the development server.
 fn page_of(form: &Form) -> Option<Page> {
     let has = |name| form.fields.contains_key(name);
     if has("password") {
@@ -200,7 +200,8 @@ async fn send(
     Ok(response)
 }
 
-/// Stores cookies. All pages have one host, and Secure cookies are sent to loopback, as in browsers.
+/// Stores cookies. All pages have one host, and Secure cookies are sent to loopback, as in
+/// browsers.
 fn keep_cookies(headers: &HeaderMap, cookies: &mut BTreeMap<String, String>) {
     for cookie in headers
         .get_all(header::SET_COOKIE)

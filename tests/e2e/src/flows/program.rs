@@ -85,7 +85,8 @@ impl Program {
     /// Waits until the program listens at an address.
     ///
     /// # Errors
-    /// Fails when the program ends before, another program listens there, or it does not listen in time.
+    /// Fails when the program ends before, another program listens there, or it does not listen in
+    /// time.
     pub(crate) async fn wait_for_listener(&mut self, address: SocketAddr) -> anyhow::Result<()> {
         let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {

@@ -1,7 +1,8 @@
-//! `cargo xtask e2e --readers`: one corpus of messages through the real program to real readers of JSON and MCP.
+//! `cargo xtask e2e --readers`: one corpus of messages through the real program to real readers of
+//! JSON and MCP.
 //!
-//! The token lacks `mcp:admin`, which rules require for every protected name. The run fails if a reader receives a
-//! protected name, or a method or name other than the audited ones.
+//! The token lacks `mcp:admin`, which rules require for every protected name. The run fails if a
+//! reader receives a protected name, or a method or name other than the audited ones.
 
 mod audit;
 mod compare;
@@ -68,7 +69,8 @@ impl Default for Options {
     }
 }
 
-/// Installs the readers, sends the corpus to each through one gateway, and compares their reports with the audit trail.
+/// Installs the readers, sends the corpus to each through one gateway, and compares their reports
+/// with the audit trail.
 pub(super) async fn run(
     program: &Path,
     target: &Path,
@@ -144,8 +146,8 @@ async fn start(
     Ok(readers)
 }
 
-/// Checks that each reader reports names and resolves the aliases that it is known to resolve. A reader that reports
-/// nothing would pass any corpus.
+/// Checks that each reader reports names and resolves the aliases that it is known to resolve. A
+/// reader that reports nothing would pass any corpus.
 async fn control(gateway: &Gateway, readers: &[Reader]) -> anyhow::Result<()> {
     let cases = corpus::controls();
     let sent: Vec<Sent> = sender::send_privileged(gateway, readers, cases).await?;

@@ -1,8 +1,10 @@
-//! `cargo xtask e2e --replicas`: three replicas behind a round-robin nginx in front of a real MCP server.
+//! `cargo xtask e2e --replicas`: three replicas behind a round-robin nginx in front of a real MCP
+//! server.
 //!
-//! Some clients use their sessions continuously, others end theirs. Every 5 s one replica is killed and started again,
-//! and `redis-server` is killed twice and loses its data. No session may be lost, no request may fail except those in
-//! progress at a replica when it is killed, and no replica may accept an identifier whose end was confirmed.
+//! Some clients use their sessions continuously, others end theirs. Every 5 s one replica is killed
+//! and started again, and `redis-server` is killed twice and loses its data. No session may be
+//! lost, no request may fail except those in progress at a replica when it is killed, and no
+//! replica may accept an identifier whose end was confirmed.
 
 mod client;
 mod deployment;

@@ -1,5 +1,5 @@
-//! `cargo xtask e2e --restarts`: clients of other makers continue their session when `serve` restarts with the default
-//! configuration.
+//! `cargo xtask e2e --restarts`: clients of other makers continue their session when `serve`
+//! restarts with the default configuration.
 
 mod client;
 mod upstream;

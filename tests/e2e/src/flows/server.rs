@@ -37,7 +37,8 @@ impl Server {
         Ok(Self { program, address })
     }
 
-    /// Starts a server on a free port that its configuration names, and waits until its issuers are usable.
+    /// Starts a server on a free port that its configuration names, and waits until its issuers are
+    /// usable.
     ///
     /// # Errors
     /// Fails when it ends before it listens, or other processes take all attempted ports.
@@ -76,7 +77,8 @@ impl Server {
         }
     }
 
-    /// Waits for the log line of a rejected request, identified by its response headers, and returns the reason code.
+    /// Waits for the log line of a rejected request, identified by its response headers, and
+    /// returns the reason code.
     pub(crate) async fn deny_code_of(&self, headers: &HeaderMap) -> anyhow::Result<String> {
         let id = expect::header(headers, "x-request-id")?.to_owned();
         expect::that(!id.is_empty(), "X-Request-Id", "one", &id)?;

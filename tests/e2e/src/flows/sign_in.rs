@@ -1,4 +1,5 @@
-//! `cargo xtask e2e --sign-in`: `login` and `connect` at many authorization servers, and in special networks.
+//! `cargo xtask e2e --sign-in`: `login` and `connect` at many authorization servers, and in special
+//! networks.
 
 mod cells;
 mod keycloak;

@@ -49,8 +49,8 @@ impl TestUser {
         }
     }
 
-    /// Opens the URLs of `before`. Then opens an authorization URL without existing sessions, responds to the pages, and
-    /// follows the redirect. Screenshots are named after `name`.
+    /// Opens the URLs of `before`. Then opens an authorization URL without existing sessions,
+    /// responds to the pages, and follows the redirect. Screenshots are named after `name`.
     pub(super) async fn visit(
         &self,
         name: &str,
@@ -104,7 +104,8 @@ impl TestUser {
         }
     }
 
-    /// Opens a URL at the redirect URI of an authorization request, as a malicious page can make the browser do.
+    /// Opens a URL at the redirect URI of an authorization request, as a malicious page can make
+    /// the browser do.
     pub(super) async fn open(&self, name: &str, request: &Url, url: &Url) -> anyhow::Result<Visit> {
         match &self.browser {
             Browser::Forms(recorder) => Ok(Visit {

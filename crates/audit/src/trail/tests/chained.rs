@@ -119,8 +119,8 @@ fn a_failed_rotation_loses_nothing() {
     );
 }
 
-/// J4: a file that another program has renamed within a record is continued. The old file says nothing of its torn line, so the
-/// new one does.
+/// J4: a file that another program has renamed within a record is continued. The old file says
+/// nothing of its torn line, so the new one does.
 #[test]
 fn reopening_continues_the_chain() {
     for accepted in [1, 100, 400, 450, 900] {

@@ -7,7 +7,8 @@ use portcullis_discovery::{FetchError, NetworkFailure};
 
 use crate::retry_after::RetryAfter;
 
-/// The delays before a refused connection is retried. It is safe to retry, because nothing was sent.
+/// The delays before a refused connection is retried. It is safe to retry, because nothing was
+/// sent.
 const CONNECT_RETRY_DELAYS: [Duration; 3] = [
     Duration::from_millis(200),
     Duration::from_millis(500),
@@ -28,8 +29,8 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// Returns the delay after which a request is sent again that got no response. `None` if the error is final: it is
-    /// not a refused connection, or was retried often enough.
+    /// Returns the delay after which a request is sent again that got no response. `None` if the
+    /// error is final: it is not a refused connection, or was retried often enough.
     pub(super) fn delay_after_error(&mut self, error: &FetchError) -> Option<Duration> {
         let is_refused = matches!(error, FetchError::Network(error) if error.failure() == NetworkFailure::Connect);
         let delay = *CONNECT_RETRY_DELAYS
@@ -39,8 +40,9 @@ impl Retries {
         Some(delay)
     }
 
-    /// Returns the delay after which a request is sent again that a busy server rejected with `Retry-After`. `None` if
-    /// the response is final: the server is not busy, was retried often enough, or requests a wait that is too long.
+    /// Returns the delay after which a request is sent again that a busy server rejected with
+    /// `Retry-After`. `None` if the response is final: the server is not busy, was retried often
+    /// enough, or requests a wait that is too long.
     pub(super) fn delay_after_response(
         &mut self,
         status: StatusCode,
@@ -49,7 +51,8 @@ impl Retries {
     ) -> Option<Duration> {
         let is_busy = match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => true,
-            // With `Retry-After`, it means that the token could not be validated now, not that it is invalid.
+            // With `Retry-After`, it means that the token could not be validated now, not that it
+            // is invalid.
             StatusCode::UNAUTHORIZED => had_token,
             _ => false,
         };

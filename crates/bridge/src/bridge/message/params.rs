@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::request_id::RequestId;
 
-/// The parameters of a message, if they are an object. Members of another type than the protocol defines count as absent:
-/// the server rejects them.
+/// The parameters of a message, if they are an object. Members of another type than the protocol
+/// defines count as absent: the server rejects them.
 #[derive(Clone, Copy)]
 pub(crate) struct Params<'a>(Option<&'a RawValue>);
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value, value::RawValue};
 
-/// A request's identifier, as normalized JSON: identifiers with the same value are equal, even if the server's JSON
-/// library writes them in another way.
+/// A request's identifier, as normalized JSON: identifiers with the same value are equal, even if
+/// the server's JSON library writes them in another way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestId(String);
 
@@ -11,12 +11,14 @@ pub(crate) struct RequestId(String);
 const MAX_ID: usize = 64 * 1024;
 
 impl RequestId {
-    /// Parses an identifier from its JSON text. `None` unless it is a string or a number of at most 64 KiB.
+    /// Parses an identifier from its JSON text. `None` unless it is a string or a number of at most
+    /// 64 KiB.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         Self::from_json(serde_json::from_slice(text).ok()?)
     }
 
-    /// Converts an identifier from JSON. `None` unless it is a string or a number of at most 64 KiB.
+    /// Converts an identifier from JSON. `None` unless it is a string or a number of at most 64
+    /// KiB.
     pub(super) fn from_json(raw: &RawValue) -> Option<Self> {
         if raw.get().len() > MAX_ID || raw.get().starts_with(['[', '{']) {
             return None;
@@ -30,7 +32,8 @@ impl RequestId {
         }
     }
 
-    /// Creates an identifier for a request of the bridge itself. Nothing prevents a client from using the same one.
+    /// Creates an identifier for a request of the bridge itself. Nothing prevents a client from
+    /// using the same one.
     pub(crate) fn own(number: u64) -> Self {
         Self(format!("\"portcullis:{number}\""))
     }

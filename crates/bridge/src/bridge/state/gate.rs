@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Makes tasks wait while it is closed. It is closed while a [`GateGuard`] exists. Clones share the state.
+/// Makes tasks wait while it is closed. It is closed while a [`GateGuard`] exists. Clones share the
+/// state.
 #[derive(Clone)]
 pub(crate) struct Gate {
     /// The number of guards.

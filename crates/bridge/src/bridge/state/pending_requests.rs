@@ -14,8 +14,8 @@ use crate::bridge::{
     state::{sse_connection::SseConnection, subscriptions::SubscriptionChange},
 };
 
-/// The requests in progress, by identifier. A request that is not here has been answered, rejected or cancelled; later
-/// messages about it are dropped.
+/// The requests in progress, by identifier. A request that is not here has been answered, rejected
+/// or cancelled; later messages about it are dropped.
 #[derive(Default)]
 pub(crate) struct PendingRequests(Mutex<HashMap<RequestId, PendingRequest>>);
 
@@ -61,17 +61,19 @@ pub(crate) enum Purpose {
 /// Why a request is not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InsertError {
-    /// The maximum number of requests is pending, so no other request is accepted until one is answered or cancelled.
+    /// The maximum number of requests is pending, so no other request is accepted until one is
+    /// answered or cancelled.
     #[error("too many requests are waiting")]
     Full,
-    /// A pending request has this identifier. JSON-RPC responses name a request only by its identifier, so their
-    /// responses could not be told apart.
+    /// A pending request has this identifier. JSON-RPC responses name a request only by its
+    /// identifier, so their responses could not be told apart.
     #[error("a request with this identifier is still in progress")]
     IdInUse,
 }
 
 impl PendingRequests {
-    /// Adds a request, unless `max` requests are pending. The returned receiver is closed when the request is removed.
+    /// Adds a request, unless `max` requests are pending. The returned receiver is closed when the
+    /// request is removed.
     ///
     /// # Errors
     /// As the variants of [`InsertError`] say. The pending requests are then unchanged.
@@ -139,7 +141,8 @@ impl PendingRequests {
         self.0.lock().remove(id)
     }
 
-    /// Returns a guard that removes a request when it is dropped, also if the task that waits for the response is aborted.
+    /// Returns a guard that removes a request when it is dropped, also if the task that waits for
+    /// the response is aborted.
     pub(crate) fn removed_on_drop<'a>(&'a self, id: &'a RequestId) -> RemovedOnDrop<'a> {
         RemovedOnDrop { requests: self, id }
     }

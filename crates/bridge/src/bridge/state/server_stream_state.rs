@@ -48,8 +48,8 @@ impl ServerStreamState {
         self.unsolicited.store(0, Ordering::Relaxed);
     }
 
-    /// Records that the stream of a session is being opened. Returns false if it must not be: it is open in this
-    /// session, or has ended there for good.
+    /// Records that the stream of a session is being opened. Returns false if it must not be: it is
+    /// open in this session, or has ended there for good.
     pub(crate) fn begin(&self, session: &Session) -> bool {
         let mut latest = self.latest.lock();
         let generation = session.generation;
@@ -65,7 +65,8 @@ impl ServerStreamState {
         can_begin
     }
 
-    /// Records that the stream of a session has ended, unless the stream of another session was opened since.
+    /// Records that the stream of a session has ended, unless the stream of another session was
+    /// opened since.
     pub(crate) fn end(&self, session: &Session, reason: StreamEnd) {
         if let Some(latest) = self
             .latest

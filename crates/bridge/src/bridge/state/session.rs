@@ -77,7 +77,8 @@ impl Sessions {
         self.state.lock().handshake.clone()
     }
 
-    /// Stores the session of a successful handshake. A version that cannot be a header is not sent in the session.
+    /// Stores the session of a successful handshake. A version that cannot be a header is not sent
+    /// in the session.
     pub(crate) fn open(
         &self,
         identifier: Option<HeaderValue>,
@@ -133,7 +134,8 @@ impl Sessions {
         state.session.take()
     }
 
-    /// The headers of a request in a session: its protocol version and its identifier. None without a session.
+    /// The headers of a request in a session: its protocol version and its identifier. None without
+    /// a session.
     pub(crate) fn headers(&self, session: Option<&Session>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(Session {
@@ -158,8 +160,8 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether an error response to a message in this session means that the server does not know the session. A server
-    /// without sessions cannot lose one.
+    /// Whether an error response to a message in this session means that the server does not know
+    /// the session. A server without sessions cannot lose one.
     pub(crate) fn is_lost_by(&self, rejection: &ErrorResponse) -> bool {
         (self.identifier.is_some() || self.connection.is_some()) && rejection.is_unknown_session()
     }

@@ -3,8 +3,8 @@
 use tokio::{sync::watch, task::JoinHandle};
 use url::Url;
 
-/// A connection to a server of 2024-11-05: the stream that carries all messages of the server, and the URL for the
-/// client's messages. Dropping it closes the stream.
+/// A connection to a server of 2024-11-05: the stream that carries all messages of the server, and
+/// the URL for the client's messages. Dropping it closes the stream.
 pub(crate) struct SseConnection {
     message_url: Url,
     lost: watch::Receiver<bool>,

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::bridge::message::Params;
 
-/// The resource subscriptions and the log level that the client's session has accepted. A replacement session gets the
-/// same.
+/// The resource subscriptions and the log level that the client's session has accepted. A
+/// replacement session gets the same.
 #[derive(Default)]
 pub(crate) struct Subscriptions(Mutex<State>);
 
@@ -30,7 +30,8 @@ pub(crate) enum SubscriptionChange {
 
 /// The maximum number of stored subscriptions. Others are forwarded but end with their session.
 const MAX_SUBSCRIPTIONS: usize = 256;
-/// The maximum length of a stored URI or log level, in bytes. Others are forwarded but end with their session.
+/// The maximum length of a stored URI or log level, in bytes. Others are forwarded but end with
+/// their session.
 const MAX_LENGTH: usize = 4096;
 
 impl Subscriptions {
@@ -95,7 +96,8 @@ impl Subscriptions {
 }
 
 impl SubscriptionChange {
-    /// The change that a successful request makes. `None` for other methods, and for parameters that the server rejects.
+    /// The change that a successful request makes. `None` for other methods, and for parameters
+    /// that the server rejects.
     pub(crate) fn of(method: &str, params: Params<'_>) -> Option<Self> {
         match method {
             "logging/setLevel" => params
@@ -117,7 +119,8 @@ impl SubscriptionChange {
         }
     }
 
-    /// The parameters of the request, without `_meta`, because progress notifications have no receiver.
+    /// The parameters of the request, without `_meta`, because progress notifications have no
+    /// receiver.
     pub(crate) fn params(&self) -> String {
         match self {
             Self::Level(level) => json!({ "level": level }),

@@ -33,7 +33,8 @@ pub(crate) enum Line {
 const READ_SIZE: usize = 16 * 1024;
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads the lines of `input`, each up to `max` bytes without its line feed, but with the white space around its text.
+    /// Reads the lines of `input`, each up to `max` bytes without its line feed, but with the white
+    /// space around its text.
     pub(crate) fn new(input: R, max: usize) -> Self {
         Self {
             input,
@@ -45,8 +46,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Reads the next line that is not blank. Returns `None` at the end. The last line needs no line break. Cancel
-    /// safe.
+    /// Reads the next line that is not blank. Returns `None` at the end. The last line needs no
+    /// line break. Cancel safe.
     ///
     /// # Errors
     /// When reading the stream fails.
@@ -63,7 +64,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Takes the next line that is not blank from the buffer. Returns `None` if the buffer has no complete line.
+    /// Takes the next line that is not blank from the buffer. Returns `None` if the buffer has no
+    /// complete line.
     fn take_line(&mut self) -> Option<Line> {
         loop {
             let Some(end) = self.line_end() else {
@@ -96,7 +98,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         (self.has_ended && has_line).then_some(self.buffer.len())
     }
 
-    /// Discards the beginning of a line that already is too long, after its identifier has been searched for.
+    /// Discards the beginning of a line that already is too long, after its identifier has been
+    /// searched for.
     fn discard_if_too_long(&mut self) {
         if self.oversized.is_none() && self.buffer.len() <= self.max {
             return;
@@ -160,7 +163,8 @@ mod tests {
         assert_eq!(lines(&long, 10).await, [too_long(), text("b"), too_long()]);
     }
 
-    /// A line of the maximum length can arrive in parts. A longer one is discarded before its end arrives.
+    /// A line of the maximum length can arrive in parts. A longer one is discarded before its end
+    /// arrives.
     #[tokio::test(start_paused = true)]
     async fn the_limit_holds_before_the_end_of_a_line() {
         let mut whole = LineReader::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);

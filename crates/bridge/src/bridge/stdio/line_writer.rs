@@ -35,14 +35,15 @@ struct QueuedLine {
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// What a waiting line takes in addition to its text, in bytes, so that many short lines are limited too.
+/// What a waiting line takes in addition to its text, in bytes, so that many short lines are
+/// limited too.
 const LINE_OVERHEAD: usize = 128;
 /// The size up to which small lines are written together, in bytes.
 const MAX_BATCH: usize = 64 * 1024;
 
 impl LineSender {
-    /// Creates a queue for `size` bytes, including the overhead of each line. A larger line waits until the queue is
-    /// empty.
+    /// Creates a queue for `size` bytes, including the overhead of each line. A larger line waits
+    /// until the queue is empty.
     pub(crate) fn new(size: usize) -> (Self, LineWriter) {
         let total = u32::try_from(size).unwrap_or(u32::MAX).max(1);
         let (lines, queue) = mpsc::unbounded_channel();
@@ -89,7 +90,8 @@ impl LineWriter {
     /// Writes lines until all senders are dropped.
     ///
     /// # Errors
-    /// When writing fails, for example because the client has closed the output. The queue is then closed, too.
+    /// When writing fails, for example because the client has closed the output. The queue is then
+    /// closed, too.
     pub(crate) async fn write(mut self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut batch = Vec::new();
         while let Some(line) = self.next().await {

@@ -2,11 +2,12 @@
 
 use crate::bridge::message::RequestId;
 
-/// Finds the identifier of a JSON-RPC message while its bytes are discarded, so that the message can be answered with
-/// an error: without one, the sender of a request waits for its response. Only the members of the outermost object
-/// count.
+/// Finds the identifier of a JSON-RPC message while its bytes are discarded, so that the message
+/// can be answered with an error: without one, the sender of a request waits for its response. Only
+/// the members of the outermost object count.
 ///
-/// It checks only what it needs to find these members, not that the text is JSON. It has these limits:
+/// It checks only what it needs to find these members, not that the text is JSON. It has these
+/// limits:
 /// - A name that is written with escapes (`"i\u0064"`) is not recognised.
 /// - The last of two `id` members counts.
 /// - An object with an `id` and without a `method` counts as a response.
@@ -30,7 +31,8 @@ enum Scan {
     Start,
     /// After `{` or `,`: before a name.
     BeforeName,
-    /// In a name. `is_escaped` means that the previous byte is a backslash that escapes the next one.
+    /// In a name. `is_escaped` means that the previous byte is a backslash that escapes the next
+    /// one.
     Name { is_escaped: bool },
     /// Before the colon after a name.
     AfterName,
@@ -63,7 +65,8 @@ const MAX_ID: usize = 1024;
 impl OversizedLine {
     /// Reads the next piece of the line.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
-        // Most bytes are in strings of other members. These are skipped up to their end or their next escape.
+        // Most bytes are in strings of other members. These are skipped up to their end or their
+        // next escape.
         const SKIPPED: Scan = Scan::String {
             is_id: false,
             is_escaped: false,
@@ -121,7 +124,8 @@ impl OversizedLine {
             (Scan::Value { .. }, b',') if self.depth == 0 => Scan::BeforeName,
             (Scan::Value { .. }, b'}') if self.depth == 0 => Scan::End,
             (Scan::Value { is_id } | Scan::String { is_id, .. }, byte) => {
-                // The quotation marks are part of the identifier, because they distinguish `"1"` from `1`.
+                // The quotation marks are part of the identifier, because they distinguish `"1"`
+                // from `1`.
                 if is_id {
                     push_bounded(&mut self.id, byte, MAX_ID);
                 }

@@ -12,13 +12,15 @@ pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of the server's messages.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Opens both streams. Sockets and pipes, which clients usually use, become non-blocking and are registered with the
-/// runtime. When both streams are dropped, they block again. Terminals, files and other devices are read and written on
-/// threads, and so is a socket or pipe that is also standard error: log lines would be lost if it became non-blocking.
+/// Opens both streams. Sockets and pipes, which clients usually use, become non-blocking and are
+/// registered with the runtime. When both streams are dropped, they block again. Terminals, files
+/// and other devices are read and written on threads, and so is a socket or pipe that is also
+/// standard error: log lines would be lost if it became non-blocking.
 ///
 /// # Errors
-/// Fails when the type or the mode of a file cannot be read, when the runtime cannot register it, and when the end of a pipe
-/// is not the right one. The message says whether it is the input or the output.
+/// Fails when the type or the mode of a file cannot be read, when the runtime cannot register it,
+/// and when the end of a pipe is not the right one. The message says whether it is the input or the
+/// output.
 ///
 /// # Panics
 /// Panics outside a runtime with I/O.
@@ -250,7 +252,8 @@ mod tests {
         );
     }
 
-    /// Other processes with the same pipe or socket, such as the next command of a script, get it back as it was.
+    /// Other processes with the same pipe or socket, such as the next command of a script, get it
+    /// back as it was.
     #[tokio::test]
     async fn streams_block_again_at_the_end() {
         let (one, other) = UnixStream::pair().unwrap();

@@ -1,4 +1,5 @@
-//! Malicious servers and clients, and peers that disconnect: the bridge bounds memory, time and requests.
+//! Malicious servers and clients, and peers that disconnect: the bridge bounds memory, time and
+//! requests.
 
 use std::time::Duration;
 

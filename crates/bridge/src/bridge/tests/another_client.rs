@@ -17,8 +17,9 @@ use crate::testing::{
     FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, form, well_behaved,
 };
 
-/// E7, I6: a server binds a session to the client that opened it. If the token with more scopes belongs to another client,
-/// because the authorization server has forgotten the first one, the session is opened again with its subscriptions.
+/// E7, I6: a server binds a session to the client that opened it. If the token with more scopes
+/// belongs to another client, because the authorization server has forgotten the first one, the
+/// session is opened again with its subscriptions.
 #[tokio::test(start_paused = true)]
 async fn a_step_up_to_another_client_opens_the_session_again() {
     const NO_SESSION: &str = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#;
@@ -57,9 +58,9 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
     }
 }
 
-/// A server whose sessions have the names of their clients, `c1` and `c2`, which are also their tokens. The first client
-/// needs more scopes for a tool, and cannot get them once it is forgotten. `foreign_session` is the response to a request
-/// in the session of another client.
+/// A server whose sessions have the names of their clients, `c1` and `c2`, which are also their
+/// tokens. The first client needs more scopes for a tool, and cannot get them once it is forgotten.
+/// `foreign_session` is the response to a request in the session of another client.
 fn sessions_of_clients(foreign_session: Reply, is_forgotten: Arc<AtomicBool>) -> Arc<FetchFn> {
     let clients = AtomicUsize::new(0);
     FetchFn::new(move |request| match request.url.as_str() {

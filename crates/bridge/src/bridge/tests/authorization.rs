@@ -24,7 +24,8 @@ use portcullis_client::{
     RedirectParameters, StartUrl, TokenManager, store::CredentialStore,
 };
 
-/// Returns a resource that responds with what `reject` returns, if anything, and a server that numbers its tokens.
+/// Returns a resource that responds with what `reject` returns, if anything, and a server that
+/// numbers its tokens.
 fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
     let tokens = AtomicUsize::new(0);
     FetchFn::new(move |request| match request.url.as_str() {
@@ -138,7 +139,8 @@ async fn concurrent_instances_sign_in_once() {
     assert_eq!(grants(&network), ["authorization_code"]);
 }
 
-/// I5: a token that is rejected while requests are in progress is refreshed once, and all of them are sent again.
+/// I5: a token that is rejected while requests are in progress is refreshed once, and all of them
+/// are sent again.
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_one_refresh() {
     let withdrawn = Arc::new(Mutex::new(false));
@@ -218,7 +220,8 @@ async fn a_denied_step_up_is_an_error_of_its_request() {
     assert!(client.next().await["result"].is_object());
 }
 
-/// B2: if the resource cannot validate tokens at the moment, the request is delayed and the token is kept.
+/// B2: if the resource cannot validate tokens at the moment, the request is delayed and the token
+/// is kept.
 #[tokio::test(start_paused = true)]
 async fn a_token_survives_an_outage() {
     let outages = AtomicUsize::new(2);
@@ -240,7 +243,8 @@ async fn a_token_survives_an_outage() {
     assert_eq!(grants(&network).len(), 1);
 }
 
-/// B2: if the resource cannot validate tokens for longer, the request fails with that reason. Another sign-in would not help.
+/// B2: if the resource cannot validate tokens for longer, the request fails with that reason.
+/// Another sign-in would not help.
 #[tokio::test(start_paused = true)]
 async fn a_long_outage_starts_no_sign_in() {
     for (seconds, attempts) in [("5", 3), ("60", 1)] {
@@ -304,7 +308,8 @@ async fn a_failed_sign_in_is_reported() {
     assert_eq!(user.visits(), 2);
 }
 
-/// The server's own stream, which the client did not request, does not prompt the user for a sign-in.
+/// The server's own stream, which the client did not request, does not prompt the user for a
+/// sign-in.
 #[tokio::test(start_paused = true)]
 async fn the_get_stream_does_not_ask_the_user() {
     let network = FetchFn::new(

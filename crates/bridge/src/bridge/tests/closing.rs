@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::server::{Client, Server, ServerResponse, settle};
 
-/// After the end of the input, requests in progress have a short time to complete. The others get an error.
+/// After the end of the input, requests in progress have a short time to complete. The others get
+/// an error.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_leaves_time_for_responses() {
     let mut kept = Vec::new();

@@ -161,7 +161,8 @@ async fn a_server_without_sessions() {
     assert!(server.named("DELETE").is_empty());
 }
 
-/// E10, E5: after 404, or 400 for a missing session, another session is opened and the request is sent again.
+/// E10, E5: after 404, or 400 for a missing session, another session is opened and the request is
+/// sent again.
 #[tokio::test(start_paused = true)]
 async fn a_lost_session_is_opened_again() {
     for rejection in [
@@ -449,7 +450,8 @@ async fn an_unsupported_get_stream_is_requested_once() {
     assert_eq!(server.named("GET").len(), 1);
 }
 
-/// A GET stream is requested again from a server that was busy or had failed, and not before the time that it sets.
+/// A GET stream is requested again from a server that was busy or had failed, and not before the
+/// time that it sets.
 #[tokio::test(start_paused = true)]
 async fn a_get_stream_of_a_busy_server_is_requested_again() {
     let mut failures = vec![

@@ -31,8 +31,8 @@ fn complete(bodies: &Bodies, id: i64) {
         .unwrap();
 }
 
-/// Requests above the limit wait and are sent when others end. Meanwhile, the server can send requests to the client, and
-/// waiting requests can be cancelled without reaching the server.
+/// Requests above the limit wait and are sent when others end. Meanwhile, the server can send
+/// requests to the client, and waiting requests can be cancelled without reaching the server.
 #[tokio::test(start_paused = true)]
 async fn waiting_requests_delay_neither_responses_nor_cancellations() {
     let (server, bodies) = slow_server();
@@ -95,8 +95,8 @@ async fn waiting_requests_delay_neither_responses_nor_cancellations() {
     assert!(server.named("slow").iter().all(|request| request.id() != 3));
 }
 
-/// For an oversized request, the error response has its id, at any position in the message. For an oversized response, the
-/// server gets an error.
+/// For an oversized request, the error response has its id, at any position in the message. For an
+/// oversized response, the server gets an error.
 #[tokio::test(start_paused = true)]
 async fn an_oversized_message_gets_an_error_with_its_id() {
     let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));

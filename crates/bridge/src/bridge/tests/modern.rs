@@ -63,7 +63,8 @@ async fn requests_are_mirrored() {
     assert_eq!(mirrored, expected);
 }
 
-/// Arguments are also sent in the headers that the tool's definition names. Invalid definitions are removed from the list.
+/// Arguments are also sent in the headers that the tool's definition names. Invalid definitions are
+/// removed from the list.
 #[tokio::test(start_paused = true)]
 async fn arguments_are_sent_in_headers() {
     let server = Server::new(|request| match request.name() {
@@ -204,7 +205,8 @@ async fn missing_headers_are_added() {
     );
 }
 
-/// A cancellation closes the response stream. No notification is sent, and the client gets no response.
+/// A cancellation closes the response stream. No notification is sent, and the client gets no
+/// response.
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_closes_the_stream() {
     let (response, body) = ServerResponse::open();
@@ -239,7 +241,8 @@ async fn a_stream_that_ends_early_is_an_error() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// A legacy server's response to a probe is not a modern error, so the client falls back to the handshake.
+/// A legacy server's response to a probe is not a modern error, so the client falls back to the
+/// handshake.
 #[tokio::test(start_paused = true)]
 async fn a_legacy_server_is_detected_by_the_client() {
     let server = Server::legacy(|request| match request.header("mcp-method") {

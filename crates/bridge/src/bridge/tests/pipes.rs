@@ -9,8 +9,8 @@ use serde_json::json;
 use super::server::{Server, ServerResponse};
 use crate::{Bridge, BridgeSettings, testing::RESOURCE};
 
-/// Other processes with the same pipes get them back as they were as soon as the bridge ends, even if no process reads the
-/// output.
+/// Other processes with the same pipes get them back as they were as soon as the bridge ends, even
+/// if no process reads the output.
 #[tokio::test]
 async fn pipes_block_again_when_the_bridge_ends() {
     // The second one is larger than a pipe.

@@ -59,8 +59,8 @@ fn restored_state(server: &Server, session: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// E10: subscriptions and the log level are restored in the new session before other requests. The client does not see the
-/// responses.
+/// E10: subscriptions and the log level are restored in the new session before other requests. The
+/// client does not see the responses.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_outlive_their_session() {
     let server = server(first_is_lost);
@@ -105,7 +105,8 @@ async fn subscriptions_outlive_their_session() {
     assert!(place("resources/subscribe") < place("ping"), "{names:?}");
 }
 
-/// A subscription is not restored if the first session rejected it, nor after a later session rejects it.
+/// A subscription is not restored if the first session rejected it, nor after a later session
+/// rejects it.
 #[tokio::test(start_paused = true)]
 async fn rejected_subscriptions_are_not_restored() {
     let server =
@@ -156,8 +157,8 @@ async fn a_new_handshake_begins_without_subscriptions() {
     assert_eq!(server.named("resources/subscribe").len(), 1);
 }
 
-/// If the new session does not respond to subscriptions within ten seconds, it is used without them. The client's messages
-/// wait meanwhile.
+/// If the new session does not respond to subscriptions within ten seconds, it is used without
+/// them. The client's messages wait meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_session_without_responses_to_subscriptions_is_used() {
     let mut kept = Vec::new();
@@ -256,7 +257,8 @@ async fn messages_wait_for_the_new_session() {
     assert!(client.close().await.is_empty());
 }
 
-/// A notification detects a lost session, too, and is sent again. A response to a request of the lost session is not.
+/// A notification detects a lost session, too, and is sent again. A response to a request of the
+/// lost session is not.
 #[tokio::test(start_paused = true)]
 async fn notifications_detect_a_lost_session() {
     let (stream, questions) = ServerResponse::open();
@@ -360,7 +362,8 @@ impl RestartingServer {
     }
 }
 
-/// E10: for a client with subscriptions, a lost session is replaced without a request of the client.
+/// E10: for a client with subscriptions, a lost session is replaced without a request of the
+/// client.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_client_gets_another_session() {
     let RestartingServer { server, streams } = &RestartingServer::start();

@@ -158,7 +158,8 @@ impl Server {
         })
     }
 
-    /// Returns a server with sessions. It responds to the handshake and to notifications, and the script to other requests.
+    /// Returns a server with sessions. It responds to the handshake and to notifications, and the
+    /// script to other requests.
     pub(super) fn legacy(
         mut script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static,
     ) -> Arc<Self> {

@@ -122,7 +122,8 @@ async fn a_message_url_of_another_origin_is_rejected() {
     );
 }
 
-/// When the stream ends, requests in progress fail. The next request opens another stream and session.
+/// When the stream ends, requests in progress fail. The next request opens another stream and
+/// session.
 #[tokio::test(start_paused = true)]
 async fn an_ended_stream_is_opened_again() {
     let sse = SseServer::start("/messages?session=1");

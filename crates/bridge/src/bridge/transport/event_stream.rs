@@ -25,8 +25,9 @@ use crate::{
 /// An interrupted stream is resumed if it belongs to a legacy session and had an event identifier.
 ///
 /// # Errors
-/// When the response is neither JSON nor an event stream or has no response to the request, when its body cannot be
-/// read, and when an interrupted stream cannot be resumed. Messages before the error are forwarded.
+/// When the response is neither JSON nor an event stream or has no response to the request, when
+/// its body cannot be read, and when an interrupted stream cannot be resumed. Messages before the
+/// error are forwarded.
 pub(crate) async fn forward_response(
     context: &Arc<Context>,
     request: &Request,
@@ -51,7 +52,8 @@ pub(crate) async fn forward_response(
     }
 }
 
-/// Forwards the messages of a stream up to the response to the request. Messages after it are dropped.
+/// Forwards the messages of a stream up to the response to the request. Messages after it are
+/// dropped.
 async fn forward_events(
     context: &Arc<Context>,
     request: &Request,
@@ -81,8 +83,8 @@ async fn forward_events(
     }
 }
 
-/// Resumes a legacy stream after the delay that its server requires. Failures of the network and of the server, and a busy
-/// server, count as attempts; any other rejection is final.
+/// Resumes a legacy stream after the delay that its server requires. Failures of the network and of
+/// the server, and a busy server, count as attempts; any other rejection is final.
 async fn resume(
     context: &Arc<Context>,
     request: &Request,

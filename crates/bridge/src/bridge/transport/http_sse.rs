@@ -16,8 +16,8 @@ use crate::{
     http_sse::SseStream,
 };
 
-/// Opens the stream, waits for the message URL, and starts the task that forwards the stream's messages. The task ends
-/// with the connection.
+/// Opens the stream, waits for the message URL, and starts the task that forwards the stream's
+/// messages. The task ends with the connection.
 ///
 /// # Errors
 /// As [`SseStream::begin`], and when the request fails.
@@ -51,7 +51,8 @@ pub(crate) async fn connect(
     Ok(Arc::new(SseConnection::new(message_url, lost, reader)))
 }
 
-/// Forwards messages until the stream ends: first those of the events that arrived with the message URL.
+/// Forwards messages until the stream ends: first those of the events that arrived with the message
+/// URL.
 async fn read(
     context: Arc<Context>,
     mut events: EventReader,

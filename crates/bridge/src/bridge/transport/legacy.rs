@@ -23,18 +23,19 @@ use crate::{
 pub(crate) enum SentRequest {
     /// Its response was forwarded.
     Answered,
-    /// The server does not know the session and has not processed the request. `None` if it was not sent, because the
-    /// session's connection (HTTP with SSE) has ended.
+    /// The server does not know the session and has not processed the request. `None` if it was not
+    /// sent, because the session's connection (HTTP with SSE) has ended.
     SessionLost(Option<ErrorResponse>),
     /// The server rejected it for another reason.
     Rejected(ErrorResponse),
 }
 
-/// Performs the handshake by Streamable HTTP, or by HTTP with SSE if the server rejects it as servers of 2024-11-05 do.
+/// Performs the handshake by Streamable HTTP, or by HTTP with SSE if the server rejects it as
+/// servers of 2024-11-05 do.
 ///
 /// # Errors
-/// When the request cannot be sent or has no valid response. An error response of the server is forwarded, unless it
-/// has no JSON-RPC error.
+/// When the request cannot be sent or has no valid response. An error response of the server is
+/// forwarded, unless it has no JSON-RPC error.
 pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
     if context.settings.transport == BridgeTransport::HttpSse {
         let connection = http_sse::connect(context, request.token_renewal).await?;
@@ -187,8 +188,8 @@ pub(crate) async fn deliver(
     Ok(Some(ErrorResponse::read(&context.endpoint, response).await))
 }
 
-/// Sends a request to a server of 2024-11-05, which responds on the open stream. The task that reads that stream
-/// forwards the response.
+/// Sends a request to a server of 2024-11-05, which responds on the open stream. The task that
+/// reads that stream forwards the response.
 async fn send_over_sse(
     context: &Arc<Context>,
     request: &Request,

@@ -23,12 +23,13 @@ use crate::{
     tool_list_page::{MAX_PAGES, next_cursor},
 };
 
-/// Sends a request of 2026-07-28 and forwards the response. If the server reports a header mismatch, the tool's
-/// definition is read and the request is sent again, once.
+/// Sends a request of 2026-07-28 and forwards the response. If the server reports a header
+/// mismatch, the tool's definition is read and the request is sent again, once.
 ///
 /// # Errors
-/// [`McpError::UnavailableInRevision`] if only HTTP with SSE is to be used, and as [`event_stream::forward_response`].
-/// An error response of the server is forwarded, unless it has no JSON-RPC error.
+/// [`McpError::UnavailableInRevision`] if only HTTP with SSE is to be used, and as
+/// [`event_stream::forward_response`]. An error response of the server is forwarded, unless it has
+/// no JSON-RPC error.
 pub(crate) async fn send_request(
     context: &Arc<Context>,
     request: &Request,
@@ -96,8 +97,8 @@ async fn post(
     context.endpoint.send(request, token_renewal).await
 }
 
-/// Reads tool definitions up to the one that is called, at most [`MAX_PAGES`] pages. The definitions are stored when the
-/// responses are forwarded ([`Purpose::ModernToolsList`]).
+/// Reads tool definitions up to the one that is called, at most [`MAX_PAGES`] pages. The
+/// definitions are stored when the responses are forwarded ([`Purpose::ModernToolsList`]).
 async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Result<(), McpError> {
     let Some(called) = call.params().name() else {
         return Ok(());

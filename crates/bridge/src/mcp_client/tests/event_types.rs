@@ -41,7 +41,8 @@ async fn only_messages_are_read() {
     assert_eq!(stream.next().await.unwrap(), None);
 }
 
-/// Events before and with the message URL, and between messages, do not end the stream that all calls share.
+/// Events before and with the message URL, and between messages, do not end the stream that all
+/// calls share.
 #[tokio::test]
 async fn the_stream_of_a_session_continues_after_other_events() {
     const MESSAGES: &str = "https://mcp.example.com/messages";
@@ -82,8 +83,9 @@ async fn the_stream_of_a_session_continues_after_other_events() {
     assert_eq!(client.call("b", None).await.unwrap(), "three");
 }
 
-/// A server can let its client poll while it works: each stream has an event without a message, of any type. The stream is
-/// resumed after it. The delay grows to 1 s until a message arrives, even if the server requires none.
+/// A server can let its client poll while it works: each stream has an event without a message, of
+/// any type. The stream is resumed after it. The delay grows to 1 s until a message arrives, even
+/// if the server requires none.
 #[tokio::test(start_paused = true)]
 async fn a_client_polls_while_the_server_works() {
     const POLLS: usize = 40;

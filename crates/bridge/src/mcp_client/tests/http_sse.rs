@@ -78,7 +78,8 @@ async fn responses_arrive_on_the_stream() {
     );
 }
 
-/// A stream that breaks before the message URL is the error. One that ends shows that the server has another transport.
+/// A stream that breaks before the message URL is the error. One that ends shows that the server
+/// has another transport.
 #[tokio::test]
 async fn a_stream_without_a_message_url() {
     for (stream, code) in [

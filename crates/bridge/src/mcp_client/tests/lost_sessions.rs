@@ -13,7 +13,8 @@ fn rejections() -> [fn() -> Reply; 2] {
     [|| Reply::status(404), || Reply::json(400, NO_SESSION)]
 }
 
-/// Responds to a call as `call` does, to another request in its session as `rest` does, and otherwise as [`legacy`].
+/// Responds to a call as `call` does, to another request in its session as `rest` does, and
+/// otherwise as [`legacy`].
 fn server(call: impl Fn() -> Reply + Send + Sync + 'static, rest: fn() -> Reply) -> Arc<FetchFn> {
     endpoint(
         move |message, request| match (&request.method, message["method"].as_str()) {
@@ -82,7 +83,8 @@ async fn a_call_is_sent_once_if_a_later_request_is_rejected() {
     assert_eq!(sent(&network, "tools/call").len(), 1);
 }
 
-/// Another call replaces the session meanwhile. The identifier of an event means nothing in the new one.
+/// Another call replaces the session meanwhile. The identifier of an event means nothing in the new
+/// one.
 #[tokio::test(start_paused = true)]
 async fn a_stream_is_not_resumed_in_another_session() {
     let pings = AtomicUsize::new(0);

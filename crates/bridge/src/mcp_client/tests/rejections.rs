@@ -150,7 +150,8 @@ async fn rejections_have_different_codes() {
     );
 }
 
-/// The error of a server that is busy, or cannot validate the token now, says when to try again. No new token is requested.
+/// The error of a server that is busy, or cannot validate the token now, says when to try again. No
+/// new token is requested.
 #[tokio::test]
 async fn the_error_says_when_to_try_again() {
     let network = endpoint(|message, _| {
@@ -210,7 +211,8 @@ async fn a_server_of_an_unknown_revision_is_rejected() {
     }
 }
 
-/// E11: every revision with sessions and Streamable HTTP is supported. Later requests have the negotiated one as their header.
+/// E11: every revision with sessions and Streamable HTTP is supported. Later requests have the
+/// negotiated one as their header.
 #[tokio::test]
 async fn every_revision_with_sessions_is_supported() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -290,8 +292,8 @@ async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken>
     )
 }
 
-/// After an error for missing headers, the tool's definition is read and the request repeated. After an error for the
-/// revision, the request is repeated once if the server lists the revision.
+/// After an error for missing headers, the tool's definition is read and the request repeated.
+/// After an error for the revision, the request is repeated once if the server lists the revision.
 #[tokio::test]
 async fn a_rejected_modern_request_is_repeated_once() {
     let error = |message: &Value, code: i64, data: Value| {
@@ -396,7 +398,8 @@ async fn tools_are_read_up_to_the_one_that_is_called() {
     }
 }
 
-/// A request with a rejected revision is repeated only if the error lists that revision as supported.
+/// A request with a rejected revision is repeated only if the error lists that revision as
+/// supported.
 #[tokio::test]
 async fn a_revision_is_tried_again_only_if_it_is_listed() {
     for (code, supported, times) in [

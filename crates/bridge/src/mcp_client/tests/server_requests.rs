@@ -32,8 +32,8 @@ pub(super) fn sent(network: &FetchFn, method: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A result that requires input is followed by another request with the responses and the server's unchanged state. Without
-/// a handler, it is returned.
+/// A result that requires input is followed by another request with the responses and the server's
+/// unchanged state. Without a handler, it is returned.
 #[tokio::test]
 async fn required_input_is_sent() {
     let network = || {
@@ -134,7 +134,8 @@ async fn requests_are_observed_before_they_are_answered() {
     assert_eq!(observed.len(), 1);
 }
 
-/// Requests of a legacy server on the GET stream get a response and are observed until the stream ends.
+/// Requests of a legacy server on the GET stream get a response and are observed until the stream
+/// ends.
 #[tokio::test]
 async fn requests_on_the_get_stream_get_a_response() {
     let network = endpoint(|message, request| {

@@ -69,8 +69,8 @@ async fn signed_in() -> (Arc<TokenManager>, Arc<FetchFn>) {
     (Arc::new(token_manager), network)
 }
 
-/// I8: a token is bound if the resource accepts or requires bound tokens and the server issues them; if the resource
-/// requires them and the server does not issue them, there is no token.
+/// I8: a token is bound if the resource accepts or requires bound tokens and the server issues
+/// them; if the resource requires them and the server does not issue them, there is no token.
 #[tokio::test]
 async fn a_token_is_bound_if_both_sides_support_it() {
     struct Case {
@@ -161,8 +161,8 @@ async fn a_token_is_bound_if_both_sides_support_it() {
     }
 }
 
-/// I8: the token request has a proof, with the nonce that the token endpoint requires; requests with the token have one for
-/// the token.
+/// I8: the token request has a proof, with the nonce that the token endpoint requires; requests
+/// with the token have one for the token.
 #[tokio::test]
 async fn requests_have_a_proof() {
     for (nonce, requests) in [(None, 1), (Some("n1"), 2)] {
@@ -224,7 +224,8 @@ async fn an_unbound_token_is_rejected() {
     );
 }
 
-/// I8: the token request is repeated once if the server requires and sends a nonce, and not otherwise.
+/// I8: the token request is repeated once if the server requires and sends a nonce, and not
+/// otherwise.
 #[tokio::test]
 async fn the_token_request_is_repeated_only_for_a_nonce() {
     struct Case {
@@ -293,8 +294,8 @@ async fn the_token_request_is_repeated_only_for_a_nonce() {
     assert_eq!(network.to(TOKEN_URL).len(), 2);
 }
 
-/// I8: a request to the resource is repeated with the same token only for a new nonce that the resource requires. Otherwise the
-/// token is renewed.
+/// I8: a request to the resource is repeated with the same token only for a new nonce that the
+/// resource requires. Otherwise the token is renewed.
 #[tokio::test]
 async fn a_token_is_renewed_unless_a_new_nonce_is_required() {
     for (error, nonce, tokens) in [

@@ -82,7 +82,8 @@ async fn it_is_used_when_it_is_accepted() {
     }
 }
 
-/// H4: the resource itself, with an additional slash or without the query, and configured metadata need no acceptance.
+/// H4: the resource itself, with an additional slash or without the query, and configured metadata
+/// need no acceptance.
 #[tokio::test]
 async fn an_equal_resource_needs_no_acceptance() {
     for start in [
@@ -127,7 +128,8 @@ async fn an_equal_resource_needs_no_acceptance() {
     );
 }
 
-/// H4: a token manager asks once, because the replaced token shows that the resource was accepted, until a sign-out.
+/// H4: a token manager asks once, because the replaced token shows that the resource was accepted,
+/// until a sign-out.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
     let user = ConfirmingUser::new(true);

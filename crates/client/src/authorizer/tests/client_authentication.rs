@@ -42,7 +42,8 @@ fn is_basic(request: &FetchRequest) -> bool {
     form(request).contains_key("client_id") && request.headers.contains_key(header::AUTHORIZATION)
 }
 
-/// I4: after the server rejects the client, the secret is sent once by the other method that it lists.
+/// I4: after the server rejects the client, the secret is sent once by the other method that it
+/// lists.
 #[tokio::test]
 async fn the_other_listed_method_is_tried_once() {
     for error in ["invalid_client", "unauthorized_client"] {

@@ -10,7 +10,8 @@ use crate::{
     registration::{ClientAuthentication, ClientInformation},
 };
 
-/// A user who accepts or rejects a broader resource and an unbound token, enters a client, and consents.
+/// A user who accepts or rejects a broader resource and an unbound token, enters a client, and
+/// consents.
 pub(super) struct ConfirmingUser {
     pub(super) scripted: Arc<ScriptedUser>,
     accepts: bool,
@@ -54,7 +55,8 @@ impl ConfirmingUser {
         })
     }
 
-    /// Returns the questions: "START RESOURCE" for a broader resource, "START ISSUER SCOPES" for an unbound token.
+    /// Returns the questions: "START RESOURCE" for a broader resource, "START ISSUER SCOPES" for an
+    /// unbound token.
     pub(super) fn questions(&self) -> Vec<String> {
         self.questions.lock().clone()
     }

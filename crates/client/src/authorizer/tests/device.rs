@@ -42,7 +42,8 @@ async fn sign_in(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
         .await
 }
 
-/// I8: the client polls at the server's interval, and slower after `slow_down`; the registration has the grant type.
+/// I8: the client polls at the server's interval, and slower after `slow_down`; the registration
+/// has the grant type.
 #[tokio::test(start_paused = true)]
 async fn a_user_consents_on_another_device() {
     let network = server(&[

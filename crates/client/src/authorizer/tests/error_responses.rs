@@ -19,7 +19,8 @@ async fn error_text(
     }
 }
 
-/// The message has the status, the content type, the target of a redirect and the beginning of the body.
+/// The message has the status, the content type, the target of a redirect and the beginning of the
+/// body.
 #[tokio::test]
 async fn errors_show_the_response() {
     let page =
@@ -51,7 +52,8 @@ async fn errors_show_the_response() {
     }
 }
 
-/// J2: a server that repeats the code, or issues a token in an unexpected response, does not put it into the error.
+/// J2: a server that repeats the code, or issues a token in an unexpected response, does not put it
+/// into the error.
 #[tokio::test]
 async fn errors_show_no_secrets() {
     let text = error_text(TOKEN_URL, |request| {
@@ -87,7 +89,8 @@ async fn errors_show_no_secrets() {
     }
 }
 
-/// J2: a secret that is a part of an error code does not change the codes that decide what happens next.
+/// J2: a secret that is a part of an error code does not change the codes that decide what happens
+/// next.
 #[tokio::test]
 async fn a_short_secret_changes_no_known_code() {
     for (code, shown) in [

@@ -7,8 +7,8 @@ use super::*;
 const AUTHORIZATION_URL: &str = "https://auth.example.com/authorize";
 const CONFIGURATION_URL: &str = "https://auth.example.com/register/c";
 
-/// Signs in twice. The server forgets the client in between, and then responds with `respond`. `configuration` is the URL of
-/// the client configuration endpoint.
+/// Signs in twice. The server forgets the client in between, and then responds with `respond`.
+/// `configuration` is the URL of the client configuration endpoint.
 async fn sign_in_twice(
     configuration: Option<&'static str>,
     respond: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
@@ -40,7 +40,8 @@ fn is_authorization(request: &FetchRequest) -> bool {
     request.url.as_str().starts_with(AUTHORIZATION_URL)
 }
 
-/// H3: the client configuration endpoint is queried if it has the origin of the registration endpoint.
+/// H3: the client configuration endpoint is queried if it has the origin of the registration
+/// endpoint.
 #[tokio::test]
 async fn the_configuration_endpoint_is_queried() {
     for (status, expected) in [(401, 2), (200, 1)] {

@@ -103,7 +103,8 @@ impl AssertionSource for Unavailable {
     }
 }
 
-/// I8: client credentials with a secret or a key, for the resource and its scopes; nothing is registered.
+/// I8: client credentials with a secret or a key, for the resource and its scopes; nothing is
+/// registered.
 #[tokio::test]
 async fn a_client_uses_its_own_credentials() {
     let key = ClientKey::from_pem("ES256", PEM, Some("k")).unwrap();
@@ -141,8 +142,8 @@ async fn a_client_uses_its_own_credentials() {
     assert_eq!(none.unwrap_err().code(), "client.no_registration");
 }
 
-/// I8: the identity provider exchanges the ID token for an assertion to this server and this resource, and the server
-/// exchanges the assertion for the token.
+/// I8: the identity provider exchanges the ID token for an assertion to this server and this
+/// resource, and the server exchanges the assertion for the token.
 #[tokio::test]
 async fn an_id_token_is_exchanged() {
     let network = token_endpoint_only();
@@ -244,8 +245,8 @@ async fn a_workload_sends_one_request() {
     assert_eq!(unavailable.code(), "assertion.unavailable");
 }
 
-/// H3: a client without an issuer is used at the first server only, also after a restart. A server of the settings
-/// replaces it, for this start URL.
+/// H3: a client without an issuer is used at the first server only, also after a restart. A server
+/// of the settings replaces it, for this start URL.
 #[tokio::test]
 async fn a_client_is_bound_to_the_first_server() {
     let scratch = ScratchDirectory::new();
@@ -312,7 +313,8 @@ async fn a_client_is_bound_to_the_first_server() {
     assert!(with(None).configured_client(&start, &first).await.is_err());
 }
 
-/// H3: a client whose server is not stored stays at the issuer of its stored token. Its refresh token goes only there.
+/// H3: a client whose server is not stored stays at the issuer of its stored token. Its refresh
+/// token goes only there.
 #[tokio::test]
 async fn a_client_stays_at_the_issuer_of_its_token() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -363,7 +365,8 @@ async fn a_client_stays_at_the_issuer_of_its_token() {
     assert_eq!(at_the_old.unwrap_err().code(), "client.no_registration");
 }
 
-/// H3: a client without an issuer stays at the server of its first sign-in, even if the resource lists other servers later.
+/// H3: a client without an issuer stays at the server of its first sign-in, even if the resource
+/// lists other servers later.
 #[tokio::test]
 async fn a_client_without_an_issuer_stays_at_its_server() {
     const OTHER: &str = "https://other.example";

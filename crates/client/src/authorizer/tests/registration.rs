@@ -234,7 +234,8 @@ async fn more_scopes_need_a_new_registration() {
     assert_eq!(last["scope"], "a b");
 }
 
-/// H1: configured credentials, then the metadata document if the server supports it, then a registration.
+/// H1: configured credentials, then the metadata document if the server supports it, then a
+/// registration.
 #[tokio::test]
 async fn the_order_of_registration_methods() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -327,7 +328,8 @@ fn a_client_document_describes_a_public_client() {
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
-/// H1, H3: if the client cannot register, the user is asked for a client once per server. Without one, the sign-in fails.
+/// H1, H3: if the client cannot register, the user is asked for a client once per server. Without
+/// one, the sign-in fails.
 #[tokio::test]
 async fn the_user_is_asked_for_the_client() {
     let start = StartUrl::parse(RESOURCE).unwrap();

@@ -42,7 +42,8 @@ async fn sign_in_twice(
     network
 }
 
-/// H2: a registration that lacks scopes is updated where the server allows that (RFC 7592 section 2.2).
+/// H2: a registration that lacks scopes is updated where the server allows that (RFC 7592 section
+/// 2.2).
 #[tokio::test]
 async fn a_registration_is_updated() {
     let network = sign_in_twice(|_| Reply::json(200, r#"{"client_id":"registered"}"#)).await;
@@ -67,7 +68,8 @@ async fn a_registration_is_updated() {
     }
 }
 
-/// H3: credentials that the response to an update does not repeat stay as they were, with the expiry of the secret.
+/// H3: credentials that the response to an update does not repeat stay as they were, with the
+/// expiry of the secret.
 #[tokio::test]
 async fn an_update_keeps_the_credentials() {
     let registered = serde_json::json!({

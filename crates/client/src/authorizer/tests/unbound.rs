@@ -21,7 +21,8 @@ fn entra_token(audience: &str, scope: &str) -> Value {
     })
 }
 
-/// A resource with Entra ID as its authorization server, and this scope in its challenge; and Entra ID's endpoints.
+/// A resource with Entra ID as its authorization server, and this scope in its challenge; and Entra
+/// ID's endpoints.
 fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     FetchFn::new(move |request| match request.url.as_str() {
         PRM_URL => {
@@ -80,7 +81,8 @@ async fn signed_in(
         .await
 }
 
-/// I1, G7: requests to Entra ID have no `resource`, but PKCE, and `scope` in refresh requests; the user is asked first.
+/// I1, G7: requests to Entra ID have no `resource`, but PKCE, and `scope` in refresh requests; the
+/// user is asked first.
 #[tokio::test]
 async fn requests_to_entra() {
     let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
@@ -109,8 +111,8 @@ async fn requests_to_entra() {
     assert!(!refresh.contains_key("resource"));
 }
 
-/// I9: an imported token is refreshed with its resource, unless it was requested without one or its provider rejects it.
-/// Only an unbound token can be for another API.
+/// I9: an imported token is refreshed with its resource, unless it was requested without one or its
+/// provider rejects it. Only an unbound token can be for another API.
 #[tokio::test]
 async fn imported_tokens_are_refreshed_as_they_were_requested() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -160,8 +162,8 @@ async fn imported_tokens_are_refreshed_as_they_were_requested() {
     }
 }
 
-/// I1: a hostile server with Entra ID as its issuer and a scope of Microsoft Graph gets no token: there is no question,
-/// no authorization request and no registration.
+/// I1: a hostile server with Entra ID as its issuer and a scope of Microsoft Graph gets no token:
+/// there is no question, no authorization request and no registration.
 #[tokio::test]
 async fn scopes_of_other_apis_are_rejected() {
     for scope in [
@@ -298,8 +300,8 @@ async fn clients_are_bound_to_the_start_url() {
     assert!(read(None).await.is_none());
 }
 
-/// I1, G7: with the settings, `resource` is omitted and PKCE is assumed at any server, and the registration is for this
-/// URL only.
+/// I1, G7: with the settings, `resource` is omitted and PKCE is assumed at any server, and the
+/// registration is for this URL only.
 #[tokio::test]
 async fn the_settings_apply_to_any_server() {
     let network = network_with_metadata(|document| {
@@ -330,8 +332,8 @@ async fn the_settings_apply_to_any_server() {
     assert!(!form(&network.to(TOKEN_URL)[0]).contains_key("resource"));
 }
 
-/// I1, I8: the device flow omits `resource`, asks the user first, has a client for its URL, and rejects scopes and
-/// tokens of other APIs.
+/// I1, I8: the device flow omits `resource`, asks the user first, has a client for its URL, and
+/// rejects scopes and tokens of other APIs.
 #[tokio::test(start_paused = true)]
 async fn the_device_flow_is_checked() {
     let start = StartUrl::parse(RESOURCE).unwrap();
@@ -426,7 +428,8 @@ async fn the_device_flow_is_checked() {
     }
 }
 
-/// G4: a device authorization endpoint of a known provider at another issuer makes the token unbound.
+/// G4: a device authorization endpoint of a known provider at another issuer makes the token
+/// unbound.
 #[tokio::test]
 async fn borrowed_device_endpoints_are_recognized() {
     let network = network_with_metadata(|document| {

@@ -42,7 +42,8 @@ async fn visit_all(
     (pages, result)
 }
 
-/// I3: the port listens before the browser opens, and a successful redirect gets a page that confirms it.
+/// I3: the port listens before the browser opens, and a successful redirect gets a page that
+/// confirms it.
 #[tokio::test]
 async fn a_redirect_is_accepted_and_confirmed() {
     let request = request(true);
@@ -84,7 +85,8 @@ async fn started(
     (sign_in, seen.recv().await.unwrap())
 }
 
-/// I3: the browser's command line has neither `state` nor the challenge. Its address redirects to the authorization URL.
+/// I3: the browser's command line has neither `state` nor the challenge. Its address redirects to
+/// the authorization URL.
 #[tokio::test]
 async fn a_browser_opens_a_one_time_address() {
     let request = request(true);
@@ -252,8 +254,8 @@ async fn a_redirect_is_accepted_once() {
     }
 }
 
-/// I3: the redirect URL of a browser on another machine can be pasted. After invalid input, the user is asked again with the
-/// reason.
+/// I3: the redirect URL of a browser on another machine can be pasted. After invalid input, the
+/// user is asked again with the reason.
 #[tokio::test]
 async fn a_redirect_can_be_pasted() {
     let request = request(true);
@@ -352,7 +354,8 @@ async fn each_resource_has_a_fixed_port() {
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }
 
-/// I3: a registered path on `localhost` is served on both loopback addresses. The default path is not.
+/// I3: a registered path on `localhost` is served on both loopback addresses. The default path is
+/// not.
 #[tokio::test]
 async fn a_registered_redirect_uri_is_served() {
     let request = request(true);

@@ -14,7 +14,8 @@ pub(super) const DOMAINS: &[(&str, &str)] = &[
     ("dod-graph.microsoft.us", GRAPH),
     ("microsoftgraph.chinacloudapi.cn", GRAPH),
     ("graph.windows.net", GRAPH),
-    // https://learn.microsoft.com/en-us/entra/identity-platform/scopes-oidc, and the APIs of Azure and Microsoft 365
+    // https://learn.microsoft.com/en-us/entra/identity-platform/scopes-oidc, and the APIs of Azure
+    // and Microsoft 365
     ("microsoft.com", MICROSOFT),
     ("microsoft.us", MICROSOFT),
     ("azure.com", MICROSOFT),

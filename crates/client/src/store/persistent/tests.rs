@@ -97,8 +97,8 @@ async fn a_too_large_entry_does_not_block_others() {
     assert!(store.failure().is_some());
 }
 
-/// I7: while a lock is held that was taken without a writable directory, no other task gets the lock or writes the
-/// entry, even when the directory can be written again.
+/// I7: while a lock is held that was taken without a writable directory, no other task gets the
+/// lock or writes the entry, even when the directory can be written again.
 #[tokio::test(start_paused = true)]
 async fn a_lock_in_memory_excludes_later_holders() {
     let scratch = ScratchDirectory::created();

@@ -48,7 +48,8 @@ async fn only_the_owner_can_read_it() {
     assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
 }
 
-/// I7: a directory that others can read or write is rejected, for reading, listing and writing, and not changed.
+/// I7: a directory that others can read or write is rejected, for reading, listing and writing, and
+/// not changed.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_directory_of_others_is_rejected() {

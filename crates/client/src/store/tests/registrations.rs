@@ -61,7 +61,8 @@ async fn registrations_are_separate() {
     }
 }
 
-/// H3: a registration for one start URL only, and a client that the user entered, have entries of their own.
+/// H3: a registration for one start URL only, and a client that the user entered, have entries of
+/// their own.
 #[tokio::test]
 async fn exclusive_and_entered_clients_are_separate() {
     let scratch = ScratchDirectory::new();
@@ -101,8 +102,8 @@ async fn exclusive_and_entered_clients_are_separate() {
     }
 }
 
-/// `clients_in_directory` keeps registrations in the directory and tokens in memory. If the directory cannot be
-/// written, both are in memory.
+/// `clients_in_directory` keeps registrations in the directory and tokens in memory. If the
+/// directory cannot be written, both are in memory.
 #[tokio::test]
 async fn registrations_can_be_kept_without_tokens() {
     let directory = ScratchDirectory::new();
@@ -134,8 +135,9 @@ async fn registrations_can_be_kept_without_tokens() {
     }
 }
 
-/// A registration that could not be written is used from memory, and counts as one with its earlier version in the directory.
-/// When the directory can be written again, the later version there is the only one.
+/// A registration that could not be written is used from memory, and counts as one with its earlier
+/// version in the directory. When the directory can be written again, the later version there is
+/// the only one.
 #[tokio::test]
 async fn a_registration_in_memory_is_replaced_by_one_in_the_directory() {
     let directory = ScratchDirectory::new();
@@ -186,8 +188,9 @@ async fn a_locked_registration_is_busy() {
     assert!(lock(&other).await.is_ok());
 }
 
-/// A lock that was taken without a usable directory excludes the other tasks of this process, and writes to memory, even when
-/// the directory can be used again: other processes could hold the lock file.
+/// A lock that was taken without a usable directory excludes the other tasks of this process, and
+/// writes to memory, even when the directory can be used again: other processes could hold the lock
+/// file.
 #[tokio::test(start_paused = true)]
 async fn a_lock_without_a_directory_writes_to_memory() {
     let scratch = ScratchDirectory::created();

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 
 use super::*;
 
-/// I5: an entry that cannot be written is kept in memory and written when there is space again. Only then can other stores
-/// of the directory read it.
+/// I5: an entry that cannot be written is kept in memory and written when there is space again.
+/// Only then can other stores of the directory read it.
 #[tokio::test(start_paused = true)]
 async fn unwritable_entries_are_kept_and_written_later() {
     let scratch = ScratchDirectory::new();

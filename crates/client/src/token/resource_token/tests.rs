@@ -20,7 +20,8 @@ fn token(response: &str) -> Result<ResourceToken, ClientError> {
     )
 }
 
-/// I6: a scope is also granted in the form `api://ID/NAME`. If the server does not confirm valid scopes, none is granted.
+/// I6: a scope is also granted in the form `api://ID/NAME`. If the server does not confirm valid
+/// scopes, none is granted.
 #[test]
 fn a_grant_covers_both_forms() {
     const LONG: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444/tools";
@@ -138,8 +139,8 @@ fn every_member_of_the_response_is_read() {
     assert_eq!(bare.scopes().unwrap().to_string(), "a b");
 }
 
-/// I5: a token is refreshed a minute before it expires, or when a fifth of its lifetime is left; members that a
-/// refresh response lacks are unchanged.
+/// I5: a token is refreshed a minute before it expires, or when a fifth of its lifetime is left;
+/// members that a refresh response lacks are unchanged.
 #[test]
 fn a_token_is_refreshed_before_it_expires() {
     let secs = UnixTime::from_secs;

@@ -28,8 +28,8 @@ async fn a_token_is_refreshed_before_it_expires() {
     assert_eq!(fixture.user.visits(), 1);
 }
 
-/// I5: of concurrent requests, one refreshes the token. The others use the current token, and wait only if it has
-/// expired.
+/// I5: of concurrent requests, one refreshes the token. The others use the current token, and wait
+/// only if it has expired.
 #[tokio::test]
 async fn one_refresh_for_all_requests() {
     let fixture = Fixture::new();
@@ -76,8 +76,8 @@ async fn a_token_ends_with_its_client() {
     assert_eq!(fixture.user.visits(), 2);
 }
 
-/// I5: while another task renews the token, which can wait for the user, a valid token is used without waiting; an
-/// expired one is not.
+/// I5: while another task renews the token, which can wait for the user, a valid token is used
+/// without waiting; an expired one is not.
 #[tokio::test]
 async fn a_valid_token_is_used_during_a_renewal() {
     let fixture = Fixture::new();
@@ -94,7 +94,8 @@ async fn a_valid_token_is_used_during_a_renewal() {
     }
 }
 
-/// I5: the result of a refresh is stored even if the request is cancelled, so that the rotated token is not lost.
+/// I5: the result of a refresh is stored even if the request is cancelled, so that the rotated
+/// token is not lost.
 #[tokio::test]
 async fn a_refresh_outlives_its_request() {
     let fixture = Fixture::new();
@@ -114,8 +115,8 @@ async fn a_refresh_outlives_its_request() {
     assert_eq!(fixture.user.visits(), 1);
 }
 
-/// I5: of two token managers that share only the files, one refreshes the token, and the other uses the newer token and
-/// does not overwrite it.
+/// I5: of two token managers that share only the files, one refreshes the token, and the other uses
+/// the newer token and does not overwrite it.
 #[tokio::test]
 async fn one_refresh_for_all_processes() {
     let fixture = Fixture::new();
@@ -139,7 +140,8 @@ async fn one_refresh_for_all_processes() {
     assert_eq!(fixture.user.visits(), 1);
 }
 
-/// I5: a failed refresh before the expiry is not an error; after the expiry it is, and the credentials are kept.
+/// I5: a failed refresh before the expiry is not an error; after the expiry it is, and the
+/// credentials are kept.
 #[tokio::test]
 async fn an_early_refresh_can_fail() {
     let fixture = Fixture::new();

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// I5, I6: scopes of the sign-in that the token lacks are requested with the refresh token. Others are not requested, and the
-/// user is never asked.
+/// I5, I6: scopes of the sign-in that the token lacks are requested with the refresh token. Others
+/// are not requested, and the user is never asked.
 #[tokio::test]
 async fn scopes_of_the_sign_in_are_requested() {
     let fixture = Fixture::new();
@@ -71,8 +71,8 @@ async fn scopes_of_the_sign_in_are_requested() {
     assert_eq!(fixture.user.visits(), 1);
 }
 
-/// I5: if the scopes cannot be requested, the token without them is returned. If the granted scopes are unknown, those of the
-/// sign-in are requested together with the missing ones.
+/// I5: if the scopes cannot be requested, the token without them is returned. If the granted scopes
+/// are unknown, those of the sign-in are requested together with the missing ones.
 #[tokio::test]
 async fn a_failed_request_for_scopes_keeps_the_token() {
     let fixture = Fixture::new();

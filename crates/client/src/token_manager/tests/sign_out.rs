@@ -43,7 +43,8 @@ async fn a_sign_out_revokes() {
     }
 }
 
-/// If the server cannot revoke tokens of a type (RFC 7009 section 2.2.1), the sign-out says so. Another error fails it.
+/// If the server cannot revoke tokens of a type (RFC 7009 section 2.2.1), the sign-out says so.
+/// Another error fails it.
 #[tokio::test]
 async fn a_sign_out_returns_what_was_revoked() {
     const REVOKE: &str = "https://auth.example.com/revoke";
@@ -91,8 +92,8 @@ async fn a_sign_out_returns_what_was_revoked() {
     }
 }
 
-/// I5: a program that still holds the token does not undo another program's sign-out: it uses no refresh token and
-/// stores nothing.
+/// I5: a program that still holds the token does not undo another program's sign-out: it uses no
+/// refresh token and stores nothing.
 #[tokio::test]
 async fn a_sign_out_by_another_program_is_not_undone() {
     let fixture = Fixture::new();

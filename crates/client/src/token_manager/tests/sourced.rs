@@ -27,8 +27,8 @@ impl AccessTokenSource for CountingSource {
     }
 }
 
-/// I10: the source is called once while its token is valid, and once more after a 401; the token is sent only to the
-/// resource.
+/// I10: the source is called once while its token is valid, and once more after a 401; the token is
+/// sent only to the resource.
 #[tokio::test]
 async fn a_source_provides_tokens() {
     for (expires_in, changes, retries) in [

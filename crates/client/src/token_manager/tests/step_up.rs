@@ -117,7 +117,8 @@ async fn a_newer_token_can_lack_the_scopes() {
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t3"));
 }
 
-/// I6: another process's token with the scopes is used without asking the user, unless it has expired.
+/// I6: another process's token with the scopes is used without asking the user, unless it has
+/// expired.
 #[tokio::test]
 async fn one_step_up_for_all_processes() {
     let fixture = Fixture::new();
@@ -329,8 +330,9 @@ async fn a_workload_does_not_step_up() {
     assert_eq!(fixture.network.to(TOKEN_URL).len(), 1);
 }
 
-/// I6, H2: if the registration lacks the scopes and is not updated, the user is asked before a new client is registered. Without
-/// consent, the request fails with the missing scopes and what to request.
+/// I6, H2: if the registration lacks the scopes and is not updated, the user is asked before a new
+/// client is registered. Without consent, the request fails with the missing scopes and what to
+/// request.
 #[tokio::test]
 async fn a_new_registration_is_offered() {
     let fixture = Fixture::new();

@@ -7,7 +7,8 @@ use super::*;
 const ROOT: &str = "https://mcp.example.com/";
 const EVIL: &str = "https://mcp.example.com/evil/mcp";
 
-/// A fixture in which every path of the origin has the whole origin as its resource, and all servers grant tokens.
+/// A fixture in which every path of the origin has the whole origin as its resource, and all
+/// servers grant tokens.
 fn shared_origin() -> Fixture {
     let mut fixture = Fixture::new();
     let issued = AtomicU32::new(0);
@@ -52,8 +53,8 @@ fn token_manager(
     ))
 }
 
-/// H4: a token for the whole origin is not sent to another path; that path gets a token only if the user accepts the
-/// broader resource.
+/// H4: a token for the whole origin is not sent to another path; that path gets a token only if the
+/// user accepts the broader resource.
 #[tokio::test]
 async fn another_path_does_not_get_the_token() {
     let fixture = shared_origin();
@@ -98,7 +99,8 @@ async fn another_path_does_not_get_the_token() {
     );
 }
 
-/// H4: two start URLs with the same resource have separate sign-ins and refreshes. A step-up does not ask again.
+/// H4: two start URLs with the same resource have separate sign-ins and refreshes. A step-up does
+/// not ask again.
 #[tokio::test]
 async fn start_urls_with_one_resource_have_separate_tokens() {
     let fixture = shared_origin();
@@ -160,8 +162,8 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
     );
 }
 
-/// H4: the resource's own URL can use a token that was obtained for a path below it, and its sign-out removes all of
-/// them.
+/// H4: the resource's own URL can use a token that was obtained for a path below it, and its
+/// sign-out removes all of them.
 #[tokio::test]
 async fn a_sign_out_removes_every_token_that_could_be_used() {
     let fixture = shared_origin();

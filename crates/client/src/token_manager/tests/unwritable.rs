@@ -6,8 +6,8 @@ use portcullis_metadata::UnixTime;
 
 use super::*;
 
-/// I5: a refresh token is not used while its successor cannot be stored. The access token is used until it expires. Then
-/// the error names the store, and no sign-in starts.
+/// I5: a refresh token is not used while its successor cannot be stored. The access token is used
+/// until it expires. Then the error names the store, and no sign-in starts.
 #[tokio::test]
 async fn a_refresh_token_is_not_used_without_a_writable_store() {
     let fixture = Fixture::new();

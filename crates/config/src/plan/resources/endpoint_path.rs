@@ -6,8 +6,9 @@ use crate::plan::RESERVED_PATHS;
 
 /// Checks that the path of the endpoint is written as clients send it, and that it is not reserved.
 ///
-/// URL parsers and proxies remove dot segments, and decode `%` and two digits that stand for unreserved characters. Requests
-/// are compared with the path byte for byte, so the endpoint must be written without them.
+/// URL parsers and proxies remove dot segments, and decode `%` and two digits that stand for
+/// unreserved characters. Requests are compared with the path byte for byte, so the endpoint must
+/// be written without them.
 ///
 /// # Errors
 /// Fails with the reason and the fix.
@@ -37,7 +38,8 @@ pub(super) fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that each `%` begins a valid escape, which stands for a character that needs one (RFC 3986 sections 2.1 and 2.3).
+/// Checks that each `%` begins a valid escape, which stands for a character that needs one (RFC
+/// 3986 sections 2.1 and 2.3).
 fn check_escapes(endpoint: &str) -> anyhow::Result<()> {
     for after in endpoint.split('%').skip(1) {
         let digits = after

@@ -11,8 +11,9 @@ use crate::{
 
 use crate::plan::IssuerPlan;
 
-/// Returns the issuers of a resource with their positions in the configuration, and adds an error for each that is unknown
-/// or listed twice. Returns `None` if one is invalid, or there is none and tokens are required.
+/// Returns the issuers of a resource with their positions in the configuration, and adds an error
+/// for each that is unknown or listed twice. Returns `None` if one is invalid, or there is none and
+/// tokens are required.
 pub(super) fn issuers_of<'a>(
     resource: &Resource,
     context: &Context<'a>,
@@ -96,8 +97,8 @@ fn unknown_issuer(name: &str, configured: &[file::Issuer]) -> String {
 
 /// Adds an error if ID tokens could be accepted.
 ///
-/// An ID token can have the same audience as an access token if `aud` is the issuer's own name for the resource. Required
-/// scopes exclude it, because an ID token has none.
+/// An ID token can have the same audience as an access token if `aud` is the issuer's own name for
+/// the resource. Required scopes exclude it, because an ID token has none.
 pub(super) fn check_application_audiences<'a>(
     resource: &Resource,
     mut issuers: impl Iterator<Item = &'a IssuerPlan>,

@@ -1,11 +1,12 @@
-//! Validation of `allowed_hosts` and `allowed_origins`: protection against DNS rebinding and requests of other sites.
+//! Validation of `allowed_hosts` and `allowed_origins`: protection against DNS rebinding and
+//! requests of other sites.
 
 use crate::{Diagnostics, file::Resource, shown_url};
 use portcullis_guard::{OriginPolicy, OriginPolicyError};
 use url::Url;
 
-/// Returns the policy that accepts the hosts and origins of any of these resources. Origins are restricted only if
-/// every resource has a list of them, which may be empty.
+/// Returns the policy that accepts the hosts and origins of any of these resources. Origins are
+/// restricted only if every resource has a list of them, which may be empty.
 pub(in crate::plan) fn origins(
     resources: &[&Resource],
     base_url: &Url,
@@ -30,7 +31,8 @@ pub(in crate::plan) fn origins(
     Ok(policy)
 }
 
-/// Checks each entry of `allowed_hosts` and `allowed_origins` by itself, and adds an error for each invalid one.
+/// Checks each entry of `allowed_hosts` and `allowed_origins` by itself, and adds an error for each
+/// invalid one.
 pub(super) fn check_origins(
     resource: &Resource,
     base_url: &Url,

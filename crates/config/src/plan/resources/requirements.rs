@@ -11,8 +11,8 @@ use portcullis_metadata::Scopes;
 
 /// Validates `[[resource.route]]`. Without methods, the rule is for all of them.
 ///
-/// Adds an error for each invalid value, and returns `None` if there is one. A method need not be a known one; the warnings
-/// of the plan name unknown methods.
+/// Adds an error for each invalid value, and returns `None` if there is one. A method need not be a
+/// known one; the warnings of the plan name unknown methods.
 pub(super) fn route(route: &file::Route, errors: &mut Diagnostics<'_>) -> Option<RouteRule> {
     let methods = errors.take_all(
         "methods",
@@ -62,8 +62,8 @@ pub(super) fn claim(rule: &file::Claim, errors: &mut Diagnostics<'_>) -> Option<
     errors.take("", claim_rule(rule))
 }
 
-/// Validates `scope_implies`. Adds an error for each name that is not a scope of a resource, and returns `None` if there is
-/// one.
+/// Validates `scope_implies`. Adds an error for each name that is not a scope of a resource, and
+/// returns `None` if there is one.
 pub(super) fn implications(
     implies: &BTreeMap<String, Vec<String>>,
     errors: &mut Diagnostics<'_>,
@@ -85,7 +85,8 @@ pub(super) fn implications(
 
 /// Parses the scopes that `key` lists: those that a resource requires or publishes.
 ///
-/// Adds an error for each name that is not a scope or is `offline_access`, and returns `None` if there is one.
+/// Adds an error for each name that is not a scope or is `offline_access`, and returns `None` if
+/// there is one.
 pub(super) fn resource_scopes(
     names: &[String],
     key: &str,
@@ -110,7 +111,8 @@ pub(super) fn convert_each<T, U>(
         .iter()
         .enumerate()
         .map(|(position, entry)| convert(entry, &mut errors.table(&format!("{key}[{position}]"))));
-    // All entries are converted before the first `None` ends the second collection, so that all errors are found.
+    // All entries are converted before the first `None` ends the second collection, so that all
+    // errors are found.
     let converted: Vec<Option<U>> = converted.collect();
     converted.into_iter().collect()
 }
@@ -135,7 +137,8 @@ fn scope(name: &str) -> anyhow::Result<Scopes> {
     Scopes::from_names([name]).with_context(|| format!("{name:?} is not a scope; {fix}"))
 }
 
-/// Rejects a pattern with characters that are special in other pattern languages and that no method has.
+/// Rejects a pattern with characters that are special in other pattern languages and that no method
+/// has.
 fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
     let is_strange = |character: char| {
         "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control()
@@ -198,7 +201,8 @@ mod tests {
         }
     }
 
-    /// B7, B9: each name that is not a scope of a resource has an error with its key, on both sides of `scope_implies`.
+    /// B7, B9: each name that is not a scope of a resource has an error with its key, on both sides
+    /// of `scope_implies`.
     #[test]
     fn every_invalid_scope_is_named() {
         let wrong = names(&["a", "b c", "offline_access", ""]);
@@ -233,7 +237,8 @@ mod tests {
         }
     }
 
-    /// B9: each method of a route that is none has an error. Without methods, a route is for all of them.
+    /// B9: each method of a route that is none has an error. Without methods, a route is for all of
+    /// them.
     #[test]
     fn every_invalid_method_of_a_route_is_named() {
         let mut configured = file::Route {

@@ -2,7 +2,8 @@
 
 use crate::{Config, Diagnostics, file::Authorization};
 
-/// Adds errors for endpoints and audiences that conflict, for open endpoints on a network, and for several defaults.
+/// Adds errors for endpoints and audiences that conflict, for open endpoints on a network, and for
+/// several defaults.
 pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
     for (position, resource) in config.resource.iter().enumerate() {
         let mut errors = errors.table(&format!("resource[{position}]"));

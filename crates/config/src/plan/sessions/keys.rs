@@ -10,7 +10,8 @@ use crate::plan::FileVersion;
 /// How a key is generated.
 const GENERATE: &str = "generate a key with `openssl rand -base64 32`";
 
-/// The sources of the keys: environment variables and files with one key per line, the key of new identifiers first.
+/// The sources of the keys: environment variables and files with one key per line, the key of new
+/// identifiers first.
 #[derive(Clone)]
 pub struct KeySources(pub(super) Vec<SecretSource>);
 
@@ -18,17 +19,18 @@ impl KeySources {
     /// Reads the keys again.
     ///
     /// # Errors
-    /// Fails when a source cannot be read or has no key, or a key is too short or repeated, with an error for each. It names the
-    /// source and the line, and contains no part of a key.
+    /// Fails when a source cannot be read or has no key, or a key is too short or repeated, with an
+    /// error for each. It names the source and the line, and contains no part of a key.
     pub fn load(&self) -> Result<SessionKeys, Vec<Diagnostic>> {
         Diagnostics::collect(|errors| self.collect(&mut errors.table("session")))
     }
 
     /// Reads the keys.
     ///
-    /// `errors` are those of `[session]`. Adds an error for each source that cannot be read or has no key, and for each key
-    /// that is too short or repeated. It names the source and the line, and contains no part of a key. Stops at the first key
-    /// after the sixteenth. Returns `None` if there is an error.
+    /// `errors` are those of `[session]`. Adds an error for each source that cannot be read or has
+    /// no key, and for each key that is too short or repeated. It names the source and the line,
+    /// and contains no part of a key. Stops at the first key after the sixteenth. Returns `None` if
+    /// there is an error.
     pub(super) fn collect(&self, errors: &mut Diagnostics<'_>) -> Option<SessionKeys> {
         let mut list = KeyList::default();
         for source in &self.0 {
@@ -56,8 +58,8 @@ impl KeySources {
         )
     }
 
-    /// Returns the version of each source's file. `None` for an environment variable, and for a file whose metadata cannot be
-    /// read.
+    /// Returns the version of each source's file. `None` for an environment variable, and for a
+    /// file whose metadata cannot be read.
     pub fn versions(&self) -> Vec<Option<FileVersion>> {
         self.0
             .iter()
@@ -193,7 +195,8 @@ mod tests {
         assert!(load(&[ONE, TWO]).is_ok());
     }
 
-    /// E10, J6: each unusable key has an error, which names its source and line and does not contain the key.
+    /// E10, J6: each unusable key has an error, which names its source and line and does not
+    /// contain the key.
     #[test]
     fn invalid_keys_are_named_by_their_position() {
         const SHORT: &str =
@@ -244,7 +247,8 @@ mod tests {
         }
     }
 
-    /// E10: the number of keys is bounded, as that of [`SessionKeys`] is. Nothing is read after the limit.
+    /// E10: the number of keys is bounded, as that of [`SessionKeys`] is. Nothing is read after the
+    /// limit.
     #[test]
     fn the_number_of_keys_is_bounded() {
         let many = |count: usize| {
@@ -268,7 +272,8 @@ mod tests {
         assert!(keys(17).is_err());
     }
 
-    /// E10: the version of a file changes when it is written. A variable and a missing file have none.
+    /// E10: the version of a file changes when it is written. A variable and a missing file have
+    /// none.
     #[test]
     fn written_files_have_other_versions() {
         Jail::expect_with(|jail| {

@@ -109,7 +109,8 @@ fn the_documented_defaults_are_used() {
     }
 }
 
-/// E9, F4: each limit's range is the documented one, and the error for a value outside names the limit.
+/// E9, F4: each limit's range is the documented one, and the error for a value outside names the
+/// limit.
 #[test]
 fn the_documented_ranges_apply() {
     let defaults = defaults();

@@ -27,7 +27,8 @@ fn a_resource_needs_an_issuer() {
     );
 }
 
-/// A3: endpoints that differ only in letter case or a trailing slash are rejected. At most one resource is the default.
+/// A3: endpoints that differ only in letter case or a trailing slash are rejected. At most one
+/// resource is the default.
 #[test]
 fn similar_endpoints_are_rejected() {
     let second = |endpoint: &str| {
@@ -190,8 +191,8 @@ fn endpoints_have_no_needless_escapes() {
     }
 }
 
-/// F2, F3: a list restricts the origins of a resource; an empty list allows none. Other paths are restricted only if
-/// every resource has a list.
+/// F2, F3: a list restricts the origins of a resource; an empty list allows none. Other paths are
+/// restricted only if every resource has a list.
 #[test]
 fn origins_are_restricted_to_the_list() {
     let admits = |policy: &OriginPolicy, origin: &'static str| {

@@ -172,7 +172,8 @@ fn catch_all_scopes_cause_a_warning() {
     );
 }
 
-/// B9: characters without a meaning in patterns are an error in a method pattern and literal in a name pattern.
+/// B9: characters without a meaning in patterns are an error in a method pattern and literal in a
+/// name pattern.
 #[test]
 fn method_patterns_are_plain() {
     let rule = |method: &str, name: &str| {

@@ -9,7 +9,8 @@ use openssl::{
 use portcullis_metadata::UnixTime;
 use rustls::pki_types::CertificateDer;
 
-/// The time before the expiry from which a certificate is reported. Those of ACME are renewed earlier.
+/// The time before the expiry from which a certificate is reported. Those of ACME are renewed
+/// earlier.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
 const RENEW: &str = "renew it and replace the files, which the running server then reads by itself";
 
@@ -34,7 +35,8 @@ pub struct Invalidity {
 }
 
 impl Validity {
-    /// Reads the validity. `None` if the certificate is malformed, or valid from a time before 1970.
+    /// Reads the validity. `None` if the certificate is malformed, or valid from a time before
+    /// 1970.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let certificate = X509::from_der(certificate).ok()?;
         Some(Self {
@@ -117,7 +119,8 @@ mod tests {
         assert_eq!(Validity::of(&CertificateDer::from(vec![0x30, 0])), None);
     }
 
-    /// F8: an expired certificate, one that is not valid yet, and one that expires within 14 days are reported with file, date and fix.
+    /// F8: an expired certificate, one that is not valid yet, and one that expires within 14 days
+    /// are reported with file, date and fix.
     #[test]
     fn invalid_times_are_named() {
         let validity = Validity {

@@ -305,7 +305,8 @@ mod tests {
         assert_eq!(warned(open, true), Vec::<String>::new());
     }
 
-    /// J9: addresses that do not fit, an open listener, and upstreams that are public or this server cause a warning.
+    /// J9: addresses that do not fit, an open listener, and upstreams that are public or this
+    /// server cause a warning.
     #[test]
     fn unsound_addresses_cause_a_warning() {
         const OF_UPSTREAM: &str = "resource[0].upstream.http = ";

@@ -1,5 +1,6 @@
-//! Values that are valid, and that probably mean something else: patterns where texts are compared exactly, URLs of metadata in
-//! place of issuers, paths into objects with dots, and documentation that is not a URL.
+//! Values that are valid, and that probably mean something else: patterns where texts are compared
+//! exactly, URLs of metadata in place of issuers, paths into objects with dots, and documentation
+//! that is not a URL.
 
 use crate::{Config, file::Issuer, shown_url};
 use url::Url;

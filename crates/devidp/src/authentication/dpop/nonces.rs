@@ -46,7 +46,8 @@ impl Nonces {
         if age >= NONCE_LIFETIME {
             let replaced = std::mem::replace(&mut state.current, generate_nonce()?);
             if age < 2 * NONCE_LIFETIME {
-                // The lifetimes follow one another, so a late replacement does not extend that of the replaced nonce.
+                // The lifetimes follow one another, so a late replacement does not extend that of
+                // the replaced nonce.
                 state.previous = Some(replaced);
                 state.since = state.since.saturating_add(NONCE_LIFETIME);
             } else {

@@ -8,7 +8,8 @@ use crate::{
     settings::Registration,
 };
 
-/// Checks that the sender may register a client: anyone, or with the initial access token (RFC 7591 section 3).
+/// Checks that the sender may register a client: anyone, or with the initial access token (RFC 7591
+/// section 3).
 pub(super) fn check_initial_token(
     registration: &Registration,
     headers: &HeaderMap,
@@ -32,7 +33,8 @@ pub(super) fn check_initial_token(
     }
 }
 
-/// Returns the bearer token of a request (RFC 6750 section 2.1). `None` also for several `Authorization` fields.
+/// Returns the bearer token of a request (RFC 6750 section 2.1). `None` also for several
+/// `Authorization` fields.
 pub(in crate::clients) fn bearer_token(headers: &HeaderMap) -> Option<Secret> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values

@@ -16,13 +16,15 @@ use crate::{
 /// A client that is not stored yet, or that replaces a stored one.
 pub(in crate::clients) struct NewClient {
     pub(in crate::clients) client: Client,
-    /// The information response, without the identifier, the dates and the registration access token.
+    /// The information response, without the identifier, the dates and the registration access
+    /// token.
     pub(in crate::clients) information: ClientRegistrationResponse,
 }
 
 impl NewClient {
-    /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591 section 3.2.1 requires.
-    /// A client that is updated keeps its `current` secret if it keeps its authentication method.
+    /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591
+    /// section 3.2.1 requires. A client that is updated keeps its `current` secret if it keeps its
+    /// authentication method.
     pub(in crate::clients) fn from_metadata(
         metadata: ClientMetadata,
         mode: ClientAuthenticationMode,

@@ -24,7 +24,8 @@ pub(super) struct NewCredential {
 }
 
 impl NewCredential {
-    /// Creates the credential for the requested method. A `current` secret for the same method is kept.
+    /// Creates the credential for the requested method. A `current` secret for the same method is
+    /// kept.
     pub(super) fn from_metadata(
         metadata: &ClientMetadata,
         mode: ClientAuthenticationMode,

@@ -11,7 +11,8 @@ use url::form_urlencoded;
 
 use crate::server::respond::Reply;
 
-/// Converts a response of the token endpoint to GitHub's format. `headers` are those of the request.
+/// Converts a response of the token endpoint to GitHub's format. `headers` are those of the
+/// request.
 ///
 /// Errors have the status 200. The body is form-encoded, unless `Accept` names JSON.
 pub(crate) async fn convert(headers: &HeaderMap, reply: Reply) -> Reply {

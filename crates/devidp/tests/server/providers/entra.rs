@@ -60,7 +60,8 @@ async fn the_metadata_of_entra() {
     assert_eq!(registration.error(), "access_denied");
 }
 
-/// K1: Entra ID rejects a `resource` that is not the prefix of the scopes, and scopes without the prefix.
+/// K1: Entra ID rejects a `resource` that is not the prefix of the scopes, and scopes without the
+/// prefix.
 #[tokio::test]
 async fn entra_rejects_resource() {
     let server = start(Provider::Entra, |_| {}).await;
@@ -119,7 +120,8 @@ async fn entra_rejects_resource() {
     );
 }
 
-/// K1: Entra ID: the claims of both versions, refresh requests with `scope`, and old refresh tokens that stay valid.
+/// K1: Entra ID: the claims of both versions, refresh requests with `scope`, and old refresh tokens
+/// that stay valid.
 #[tokio::test]
 async fn entra_renames_claims_and_refreshes_with_scope() {
     for (provider, version, audience) in [

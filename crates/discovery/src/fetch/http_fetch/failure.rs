@@ -13,7 +13,8 @@ use crate::{
     url_policy::UrlPolicyError,
 };
 
-/// Returns the error of a request, with the step that failed and the problem of the certificate. It has no URL.
+/// Returns the error of a request, with the step that failed and the problem of the certificate. It
+/// has no URL.
 pub(super) fn fetch_error(error: reqwest::Error) -> FetchError {
     // The query of the URL must not appear in errors.
     let error = error.without_url();
@@ -47,7 +48,8 @@ pub(super) fn fetch_error(error: reqwest::Error) -> FetchError {
     })
 }
 
-/// The TLS error in a cause. The connector wraps it in several I/O errors, whose `source` skips what they contain.
+/// The TLS error in a cause. The connector wraps it in several I/O errors, whose `source` skips
+/// what they contain.
 fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut current = cause;
     loop {

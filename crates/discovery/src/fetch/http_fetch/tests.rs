@@ -144,7 +144,8 @@ async fn a_stalled_body_ends_at_the_deadline() {
     ));
 }
 
-/// G6: the request offers no content coding, and the body of a response that has one is returned as received.
+/// G6: the request offers no content coding, and the body of a response that has one is returned as
+/// received.
 #[tokio::test]
 async fn content_codings_are_not_offered() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -187,8 +188,8 @@ async fn forbidden_urls_are_not_contacted() {
     assert_not_contacted(&listener).await;
 }
 
-/// G6: a peer's name that resolves only to forbidden addresses is rejected without a connection. The operator's names are
-/// not restricted.
+/// G6: a peer's name that resolves only to forbidden addresses is rejected without a connection.
+/// The operator's names are not restricted.
 #[tokio::test]
 async fn names_are_checked_by_their_addresses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -383,8 +384,9 @@ async fn debug_prints_no_proxy_credentials() {
     );
 }
 
-/// G6: the proxy resolves the names. A peer's private names and all of its literal addresses are rejected without a
-/// connection to the proxy, and loopback is contacted directly. A refusal of the proxy is reported as such.
+/// G6: the proxy resolves the names. A peer's private names and all of its literal addresses are
+/// rejected without a connection to the proxy, and loopback is contacted directly. A refusal of the
+/// proxy is reported as such.
 #[tokio::test]
 async fn a_proxy_resolves_the_names() {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -7,9 +7,9 @@ use url::{Host, Url};
 
 /// The hosts that are requested without a proxy.
 ///
-/// Entries are separated by commas or spaces: `*` for all hosts, a name for itself and its subdomains (with or without
-/// a leading `.` or `*.`), an address, or a network such as `10.0.0.0/8`. An entry with a port applies only to that
-/// port. Any other entry matches nothing.
+/// Entries are separated by commas or spaces: `*` for all hosts, a name for itself and its
+/// subdomains (with or without a leading `.` or `*.`), an address, or a network such as
+/// `10.0.0.0/8`. An entry with a port applies only to that port. Any other entry matches nothing.
 #[derive(Default)]
 pub(super) struct NoProxy(Vec<Entry>);
 
@@ -129,7 +129,8 @@ fn address_of(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// G6: names match at label boundaries, addresses and networks by their bits, and ports if the entry has one.
+    /// G6: names match at label boundaries, addresses and networks by their bits, and ports if the
+    /// entry has one.
     #[test]
     fn entries_of_no_proxy() {
         for (entries, url, expected) in [

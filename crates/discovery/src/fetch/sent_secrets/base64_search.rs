@@ -1,4 +1,5 @@
-//! Finds secrets in base64 (RFC 4648 sections 4 and 5), also inside a longer encoded text such as `id:secret`.
+//! Finds secrets in base64 (RFC 4648 sections 4 and 5), also inside a longer encoded text such as
+//! `id:secret`.
 
 use std::ops::Range;
 
@@ -9,10 +10,12 @@ use zeroize::Zeroizing;
 /// The fewest characters that are compared. Fewer occur in texts by chance.
 const MIN_CHARACTERS: usize = 6;
 
-/// Adds the ranges of `text` that encode `secret`. `text` has only the characters of [`standard_alphabet`].
+/// Adds the ranges of `text` that encode `secret`. `text` has only the characters of
+/// [`standard_alphabet`].
 ///
-/// Three bytes become four characters, so an encoded secret has one of three forms, according to how many bytes precede it. The
-/// characters at its ends can encode other bytes too; they are in the range and not compared.
+/// Three bytes become four characters, so an encoded secret has one of three forms, according to
+/// how many bytes precede it. The characters at its ends can encode other bytes too; they are in
+/// the range and not compared.
 pub(super) fn find(text: &[u8], secret: &[u8], found: &mut Vec<Range<usize>>) {
     for offset in 0..3 {
         let bytes = Zeroizing::new([vec![0; offset], secret.to_vec()].concat());

@@ -34,8 +34,8 @@ impl Decoded {
         }
     }
 
-    /// Decodes one level: `%2F` of URLs, `\u002f` and `\/` of JSON, `&#x2F;` and `&amp;` of HTML. What is not an escape is
-    /// itself.
+    /// Decodes one level: `%2F` of URLs, `\u002f` and `\/` of JSON, `&#x2F;` and `&amp;` of HTML.
+    /// What is not an escape is itself.
     pub(super) fn decoded(&self, plus: Plus) -> Self {
         let mut bytes = Vec::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.bytes.len() + 1);
@@ -83,7 +83,8 @@ impl Decoded {
     }
 }
 
-/// Two hexadecimal digits after `%`. A byte from 0x80 on is returned as the character with that number.
+/// Two hexadecimal digits after `%`. A byte from 0x80 on is returned as the character with that
+/// number.
 fn percent(rest: &[u8]) -> Option<(char, usize)> {
     Some((u8::try_from(number(rest.get(..2)?, 16)?).ok()?.into(), 2))
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::SentSecrets;
 use crate::fetch::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, OpenResponse};
 
-/// Sends requests with another [`Fetch`], records their secrets, and attaches them to the responses: excerpts of these do not
-/// repeat a secret, whichever request sent it.
+/// Sends requests with another [`Fetch`], records their secrets, and attaches them to the
+/// responses: excerpts of these do not repeat a secret, whichever request sent it.
 pub struct RecordingFetch {
     fetch: Arc<dyn Fetch>,
     sent: SentSecrets,

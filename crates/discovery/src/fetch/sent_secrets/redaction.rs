@@ -102,7 +102,8 @@ fn find(text: &[u8], secret: &[u8], found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the ranges before each `…` and the end of the text that are a beginning of the secret: the text was cut there.
+/// Adds the ranges before each `…` and the end of the text that are a beginning of the secret: the
+/// text was cut there.
 fn find_beginning(text: &[u8], secret: &[u8], found: &mut Vec<Range<usize>>) {
     for end in memmem::find_iter(text, "…")
         .take(MAX_CUTS)

@@ -211,7 +211,8 @@ fn the_beginning_of_a_secret_is_removed() {
     }
 }
 
-/// D2: the number and the length of values are limited, and a long text with long secrets is searched in a short time.
+/// D2: the number and the length of values are limited, and a long text with long secrets is
+/// searched in a short time.
 #[test]
 fn values_are_limited() {
     let sent = SentSecrets::new();

@@ -19,8 +19,8 @@ fn finding<'a>(report: &'a Report, rule: &str) -> &'a Finding {
         .unwrap()
 }
 
-/// A web page at the first URL of an authorization server is the cause, and not the 404 of the last URL. With a document at
-/// a later URL, it is a warning.
+/// A web page at the first URL of an authorization server is the cause, and not the 404 of the last
+/// URL. With a document at a later URL, it is a warning.
 #[tokio::test]
 async fn a_web_page_instead_of_metadata_is_reported() {
     let fixture = Fixture::new();

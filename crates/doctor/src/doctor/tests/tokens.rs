@@ -74,7 +74,8 @@ async fn a_token_is_checked_against_every_rule() {
     );
 }
 
-/// A JWT that is cut off, encrypted or too long is not called opaque, whether or not it can be verified.
+/// A JWT that is cut off, encrypted or too long is not called opaque, whether or not it can be
+/// verified.
 #[tokio::test]
 async fn a_malformed_token_has_its_own_error() {
     let fixture = Fixture::new();

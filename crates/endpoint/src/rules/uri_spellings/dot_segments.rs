@@ -2,8 +2,9 @@
 
 use super::is_blank;
 
-/// Returns whether a segment is `.` or `..`, also in the query or the fragment: servers may read them as a part of the path.
-/// Some read backslashes as slashes, and URL parsers remove tabs, line ends and the blanks around the URI.
+/// Returns whether a segment is `.` or `..`, also in the query or the fragment: servers may read
+/// them as a part of the path. Some read backslashes as slashes, and URL parsers remove tabs, line
+/// ends and the blanks around the URI.
 pub(super) fn has_dot_segment(uri: &str) -> bool {
     let is_removed = |c: char| matches!(c, '\t' | '\n' | '\r');
     let is_dot_segment = |segment: &str| {
@@ -73,7 +74,8 @@ mod tests {
         }
     }
 
-    /// F12: after a drive letter the `url` crate keeps `..` without an effect; other parsers resolve it.
+    /// F12: after a drive letter the `url` crate keeps `..` without an effect; other parsers
+    /// resolve it.
     #[test]
     fn dot_segments_after_drive_letters_are_rejected() {
         for uri in [
@@ -98,7 +100,8 @@ mod tests {
         }
     }
 
-    /// F12: a server that does not parse the URL can resolve dot segments in the query and the fragment.
+    /// F12: a server that does not parse the URL can resolve dot segments in the query and the
+    /// fragment.
     #[test]
     fn dot_segments_after_the_path_are_rejected() {
         for uri in [

@@ -1,9 +1,11 @@
-//! Other spellings of a URI's host: without its port, without its final dot, and in its other internationalized form.
+//! Other spellings of a URI's host: without its port, without its final dot, and in its other
+//! internationalized form.
 
 use url::{Host, quirks::domain_to_unicode};
 
-/// The maximum length of an internationalized host in characters: that of a DNS name with its final dot (RFC 1035 section
-/// 3.1), which is never shorter in Unicode. The time of a conversion is quadratic in the length.
+/// The maximum length of an internationalized host in characters: that of a DNS name with its final
+/// dot (RFC 1035 section 3.1), which is never shorter in Unicode. The time of a conversion is
+/// quadratic in the length.
 const MAX_HOST: usize = 254;
 
 /// A URI, split around its host.
@@ -19,8 +21,8 @@ struct Parts<'a> {
 
 /// Returns the spellings in which one part of the host differs. A URI without `://` has no host.
 ///
-/// The scheme does not matter: any port is removed, also one that is not a number, because servers that select a resource by host
-/// and path do not read it.
+/// The scheme does not matter: any port is removed, also one that is not a number, because servers
+/// that select a resource by host and path do not read it.
 pub(super) fn other_hosts(uri: &str) -> impl Iterator<Item = String> {
     let parts = Parts::split(uri);
     [
@@ -85,7 +87,8 @@ impl<'a> Parts<'a> {
         Some(self.with_host(&host.to_string()))
     }
 
-    /// Converts an internationalized host to U-labels (RFC 5890), which are in lower case and composed form.
+    /// Converts an internationalized host to U-labels (RFC 5890), which are in lower case and
+    /// composed form.
     fn in_unicode(&self) -> Option<String> {
         let host = self
             .is_international()

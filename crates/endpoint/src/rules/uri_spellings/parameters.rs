@@ -1,7 +1,7 @@
 //! [`without_parameters`]: URIs without the parameters of their path segments.
 
-/// Removes `;` and what follows it from each segment of the path, as some servers do before they select a resource (RFC 3986
-/// section 3.3). `None` if there is nothing to remove.
+/// Removes `;` and what follows it from each segment of the path, as some servers do before they
+/// select a resource (RFC 3986 section 3.3). `None` if there is nothing to remove.
 pub(super) fn without_parameters(uri: &str) -> Option<String> {
     let path_end = uri.find(['?', '#']).unwrap_or(uri.len());
     let authority = uri[..path_end].find("://").map(|colon| colon + "://".len());

@@ -180,7 +180,8 @@ impl Streams {
             .status
     }
 
-    /// Lets these seconds pass, sweeps the registry, and returns how many streams the sweep has ended.
+    /// Lets these seconds pass, sweeps the registry, and returns how many streams the sweep has
+    /// ended.
     pub(super) fn advance_and_sweep(&self, seconds: u64) -> usize {
         self.fixture.clock.advance(Duration::from_secs(seconds));
         self.fixture.settings.streams.sweep()

@@ -1,4 +1,5 @@
-//! Streams on which clients listen: their comments, their result, and their end with the session or the server.
+//! Streams on which clients listen: their comments, their result, and their end with the session or
+//! the server.
 
 use serde_json::json;
 
@@ -111,7 +112,8 @@ async fn a_body_that_cannot_grow_has_no_comments() {
     }
 }
 
-/// L3: the stream of a modern listener ends with the result of its request, once, after the event that has begun.
+/// L3: the stream of a modern listener ends with the result of its request, once, after the event
+/// that has begun.
 #[tokio::test]
 async fn a_listener_receives_its_result() {
     let streams = Streams::new().await;
@@ -148,7 +150,8 @@ async fn other_streams_have_no_result() {
     assert_eq!(call.read_frame(), Read::End);
 }
 
-/// L3: a drain ends the streams of listeners after the current event, also those that open later. Answers continue.
+/// L3: a drain ends the streams of listeners after the current event, also those that open later.
+/// Answers continue.
 #[tokio::test]
 async fn a_drain_ends_listeners() {
     let streams = Streams::new().await;

@@ -145,8 +145,8 @@ fn hop_by_hop_headers_are_removed() {
     );
 }
 
-/// L2, C12: no credential of the caller is forwarded, and no header that a CGI-style server reads as an identity
-/// header.
+/// L2, C12: no credential of the caller is forwarded, and no header that a CGI-style server reads
+/// as an identity header.
 #[test]
 fn credentials_and_forged_identity_are_removed() {
     let own = IdentityHeader::new(
@@ -194,8 +194,8 @@ fn overrides_are_removed() {
     assert_eq!(passed(&rules(), &overrides), []);
 }
 
-/// L8: a header that asserts the client is forwarded only if `forward_headers` lists it. An identity header with its
-/// name has only the value from the token.
+/// L8: a header that asserts the client is forwarded only if `forward_headers` lists it. An
+/// identity header with its name has only the value from the token.
 #[test]
 fn client_assertions_are_removed() {
     let asserted = [
@@ -262,8 +262,8 @@ fn cookies_only_if_configured() {
     );
 }
 
-/// L2: identity headers, the request id and the public address are added. They replace forged ones and cannot be
-/// removed by `Connection`.
+/// L2: identity headers, the request id and the public address are added. They replace forged ones
+/// and cannot be removed by `Connection`.
 #[test]
 fn added_headers() {
     let public = Url::parse("https://mcp.example.com/mcp").unwrap();
@@ -341,7 +341,8 @@ fn trace_context() {
     );
 }
 
-/// L2: a client's trace headers are forwarded together, or as far as the gateway's own trace continues them.
+/// L2: a client's trace headers are forwarded together, or as far as the gateway's own trace
+/// continues them.
 #[test]
 fn trace_headers_follow_from_the_gateways_trace() {
     for (continues_client, has_valid_parent, traceparent, tracestate) in [
@@ -373,7 +374,8 @@ fn via_has_the_inbound_version() {
     }
 }
 
-/// F9: a token in the query is removed. The rest of the query, the method and the body are forwarded.
+/// F9: a token in the query is removed. The rest of the query, the method and the body are
+/// forwarded.
 #[test]
 fn query_method_and_body() {
     let asked = |query| {
@@ -440,7 +442,8 @@ fn names() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// L2: names that are decided first have the same result as by the rule, for any identity headers.
+    /// L2: names that are decided first have the same result as by the rule, for any identity
+    /// headers.
     #[test]
     fn common_names_follow_the_rule(name in names(), identity in prop::collection::hash_set(names(), 0..4), cookies: bool) {
         let identity = identity.iter().filter(|name| may_carry_identity(name));

@@ -27,7 +27,8 @@ async fn connections_are_pooled() {
     }
 }
 
-/// L1: a connection can be reused as soon as the complete response has arrived, even if it is not read.
+/// L1: a connection can be reused as soon as the complete response has arrived, even if it is not
+/// read.
 #[tokio::test]
 async fn a_complete_response_frees_its_connection_at_once() {
     let test_upstream = TestUpstream::new().await;

@@ -70,8 +70,8 @@ async fn idle_connections_of_other_workers_are_closed() {
     drop(held);
 }
 
-/// L9: without a head in time the client gets 504, on an idle connection as on a new one, and the connection is closed.
-/// A stream whose head has arrived can take longer.
+/// L9: without a head in time the client gets 504, on an idle connection as on a new one, and the
+/// connection is closed. A stream whose head has arrived can take longer.
 #[tokio::test]
 async fn heads_have_a_time_limit() {
     let test_upstream =

@@ -8,7 +8,8 @@ const LARGE: usize = 32 << 20;
 /// The maximum number of interim responses before a response.
 const MAX_INTERIM_RESPONSES: usize = 16;
 
-/// C12, L1: the request is forwarded without the caller's credentials, and the response is returned.
+/// C12, L1: the request is forwarded without the caller's credentials, and the response is
+/// returned.
 #[tokio::test]
 async fn a_request_and_its_response() {
     let test_upstream = TestUpstream::new().await;
@@ -111,7 +112,8 @@ async fn broken_responses_are_errors() {
     }
 }
 
-/// J1: an upstream that cannot be reached, or does not speak HTTP, is a generic 502 with a reason code.
+/// J1: an upstream that cannot be reached, or does not speak HTTP, is a generic 502 with a reason
+/// code.
 #[tokio::test]
 async fn unusable_upstreams() {
     // The socket has the port and does not listen, so that no other test can get it.
@@ -148,8 +150,8 @@ async fn unusable_upstreams() {
     }
 }
 
-/// L1: connecting has a time limit. Linux leaves connections waiting if the queue of a listener is full; other systems can
-/// refuse them.
+/// L1: connecting has a time limit. Linux leaves connections waiting if the queue of a listener is
+/// full; other systems can refuse them.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn connecting_has_a_time_limit() {
@@ -168,7 +170,8 @@ async fn connecting_has_a_time_limit() {
 #[tokio::test(start_paused = true)]
 async fn the_head_of_the_response_has_a_time_limit() {
     let test_upstream = TestUpstream::with(|settings| {
-        // While the runtime waits for the socket, the paused clock advances to the next timer. It must not be this one.
+        // While the runtime waits for the socket, the paused clock advances to the next timer. It
+        // must not be this one.
         settings.connect_timeout = Duration::from_secs(3600);
         settings.head_timeout = Duration::from_secs(10);
     })
@@ -184,7 +187,8 @@ async fn the_head_of_the_response_has_a_time_limit() {
     assert_eq!(failure.code, "upstream.head_timeout");
 }
 
-/// L1: a large request body is sent while the response is already received. Neither waits for the other.
+/// L1: a large request body is sent while the response is already received. Neither waits for the
+/// other.
 #[tokio::test]
 async fn large_bodies_go_both_ways_at_once() {
     const SIZE: usize = 8 << 20;

@@ -1,4 +1,5 @@
-//! A rate per address is enforced, bounded in memory, and shared among processes that exchange their uses.
+//! A rate per address is enforced, bounded in memory, and shared among processes that exchange
+//! their uses.
 
 use std::net::IpAddr;
 
@@ -57,7 +58,8 @@ fn a_rate_is_used_up_and_recovers() {
     }
 }
 
-/// J5: addresses have separate counters. IPv6 uses the first 64 bits; an IPv4 address and its mapped form share one.
+/// J5: addresses have separate counters. IPv6 uses the first 64 bits; an IPv4 address and its
+/// mapped form share one.
 #[test]
 fn addresses_have_separate_counters() {
     let (_, limiter) = limiter(rate(1, 60), 100);
@@ -78,7 +80,8 @@ fn addresses_have_separate_counters() {
     assert_eq!(allowed(&limiter, None, 2), 1);
 }
 
-/// J5: neither an IPv4 address nor a missing one shares a counter with an IPv6 network, not even with `::/64`.
+/// J5: neither an IPv4 address nor a missing one shares a counter with an IPv6 network, not even
+/// with `::/64`.
 #[test]
 fn address_families_have_separate_counters() {
     let (_, limiter) = limiter(rate(1, 60), 100);
@@ -98,13 +101,15 @@ fn address_families_have_separate_counters() {
     }
 }
 
-/// J5: a flood of addresses neither grows the table nor evicts other counters, and is itself limited.
+/// J5: a flood of addresses neither grows the table nor evicts other counters, and is itself
+/// limited.
 #[test]
 fn a_flood_of_addresses_is_bounded() {
     const BURST: usize = 2;
     const CAPACITY: usize = 4 * SHARDS;
 
-    /// Each address of a flood sends one request. Those without a counter share the burst of their shard's overflow counter.
+    /// Each address of a flood sends one request. Those without a counter share the burst of their
+    /// shard's overflow counter.
     const MAX_ALLOWED: usize = CAPACITY + SHARDS * BURST;
 
     let (clock, limiter) = limiter(rate(2, 3600), CAPACITY);
@@ -118,7 +123,8 @@ fn a_flood_of_addresses_is_bounded() {
     let early = address("192.0.2.1");
     assert_eq!(allowed(&limiter, early, MANY), BURST);
 
-    // The early address has one of the counters. The flood uses up the others and all overflow counters.
+    // The early address has one of the counters. The flood uses up the others and all overflow
+    // counters.
     assert_eq!(flood(1), MAX_ALLOWED - 1);
     assert_eq!(flood(2), 0);
     assert_eq!(allowed(&limiter, early, MANY), 0, "its counter is kept");
@@ -175,8 +181,8 @@ fn the_extreme_rates_allow_a_request() {
     }
 }
 
-/// E13: limiters that exchange their uses allow one rate together, after the burst that each allows before the first
-/// exchange.
+/// E13: limiters that exchange their uses allow one rate together, after the burst that each allows
+/// before the first exchange.
 #[test]
 fn uses_of_other_processes_count() {
     const BURST: usize = 60;
@@ -253,7 +259,8 @@ fn uses_of_other_processes_are_bounded() {
     limiter.add_uses([(key, u32::MAX)]);
     assert!(limiter.check_address(client).is_err());
 
-    // The uses delay the full rate to two periods from now, so that the first request is allowed 50 s earlier.
+    // The uses delay the full rate to two periods from now, so that the first request is allowed 50
+    // s earlier.
     clock.advance(Duration::from_secs(69));
     assert!(limiter.check_address(client).is_err());
     clock.advance(Duration::from_secs(1));

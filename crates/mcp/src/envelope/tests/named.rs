@@ -190,7 +190,8 @@ fn the_number_of_names_is_bounded() {
     assert_eq!(error.rpc_code().value(), -32602);
 }
 
-/// F12: the method and each name have at most 8,192 bytes, after they are decoded. All names together have at most 1 MiB.
+/// F12: the method and each name have at most 8,192 bytes, after they are decoded. All names
+/// together have at most 1 MiB.
 #[test]
 fn the_length_of_names_is_bounded() {
     let message = |method: &str, params: &str| {

@@ -60,8 +60,8 @@ impl<'p> Visitor<'p> for &mut ParsedClaims<'p> {
     }
 }
 
-/// Deserializes a JSON value. A value that is not kept is checked as strictly as one that is kept: its escapes, numbers
-/// and depth.
+/// Deserializes a JSON value. A value that is not kept is checked as strictly as one that is kept:
+/// its escapes, numbers and depth.
 struct ValueSeed<'f, 'p> {
     /// Where to store the value, or `None` to discard it.
     target: Option<&'f mut ClaimValue<'p>>,

@@ -131,7 +131,8 @@ impl<'p> ClaimValue<'p> {
         }
     }
 
-    /// Returns the point in time that a number of seconds names; `None` for any other value, and for a number that names none.
+    /// Returns the point in time that a number of seconds names; `None` for any other value, and
+    /// for a number that names none.
     pub(super) fn as_date(&self) -> Option<UnixTime> {
         match *self {
             Self::Integer(secs) => numeric_date::from_integer(secs),

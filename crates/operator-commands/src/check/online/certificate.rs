@@ -6,7 +6,8 @@ use portcullis_metadata::{Clock as _, SystemClock};
 
 const CERTIFICATE: Rule = Rule::new("tls.certificate", "RFC 5280 section 4.1.2.5");
 
-/// Checks the certificates of `[tls]` and `[admin.tls]`. A certificate that expires soon has a warning of the plan.
+/// Checks the certificates of `[tls]` and `[admin.tls]`. A certificate that expires soon has a
+/// warning of the plan.
 pub(super) fn check(plan: &Plan) -> Vec<Step> {
     let of_administrators = plan.admin.as_ref().and_then(|admin| admin.tls.as_ref());
     plan.tls

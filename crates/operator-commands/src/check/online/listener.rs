@@ -58,7 +58,8 @@ pub(super) async fn check(plan: &Plan, base_url: &str) -> Step {
     step
 }
 
-/// A port that another program holds. That is no problem if it is a server with this configuration or an earlier one.
+/// A port that another program holds. That is no problem if it is a server with this configuration
+/// or an earlier one.
 async fn occupied(plan: &Plan, base_url: &str) -> Finding {
     if serves_this(plan, base_url).await {
         return Finding::note(
@@ -104,8 +105,9 @@ async fn serves_this(plan: &Plan, base_url: &str) -> bool {
     metadata.is_ok_and(|metadata| metadata.resource.as_str() == resource.metadata.resource.as_str())
 }
 
-/// Recognizes Portcullis by its report of readiness, or by its rejection of a host that it does not serve. Returns the
-/// endpoints in the report as the end of a sentence. The server can have TLS although this configuration has none, and vice versa.
+/// Recognizes Portcullis by its report of readiness, or by its rejection of a host that it does not
+/// serve. Returns the endpoints in the report as the end of a sentence. The server can have TLS
+/// although this configuration has none, and vice versa.
 async fn other_server(plan: &Plan, base_url: &str) -> Option<String> {
     for has_tls in [plan.tls.is_some(), plan.tls.is_none()] {
         let Some(answer) = get(plan, base_url, READY, has_tls).await else {

@@ -27,7 +27,8 @@ pub(super) enum Answer {
     Other,
 }
 
-/// The first message of a client: `initialize`, or `server/discover` where only the modern revision is served.
+/// The first message of a client: `initialize`, or `server/discover` where only the modern revision
+/// is served.
 pub(super) fn first_message(url: Url, served: Revisions) -> UpstreamRequest {
     let client = json!({ "name": "portcullis-check", "version": env!("CARGO_PKG_VERSION") });
     let legacy = served.iter().find(|revision| !revision.is_modern());
@@ -106,7 +107,8 @@ pub(super) fn is_former_transport(response: &FetchResponse) -> bool {
     response.status.is_success() && response.body.starts_with(b"event: endpoint")
 }
 
-/// Reads a response. For an event stream, `response.body` already is the data of the first response in it.
+/// Reads a response. For an event stream, `response.body` already is the data of the first response
+/// in it.
 pub(super) fn answer(response: &FetchResponse) -> Answer {
     let Ok(message) = serde_json::from_slice::<Value>(&response.body) else {
         return Answer::Other;

@@ -1,4 +1,5 @@
-//! The MCP server behind a resource: whether it can be reached, speaks MCP, and how it uses sessions.
+//! The MCP server behind a resource: whether it can be reached, speaks MCP, and how it uses
+//! sessions.
 
 mod first_response;
 mod rules;
@@ -49,7 +50,8 @@ pub(super) async fn examine(
     }
 }
 
-/// Returns whether a report says that the upstream has no sessions, so that this server needs none either.
+/// Returns whether a report says that the upstream has no sessions, so that this server needs none
+/// either.
 pub(crate) fn suggests_sessions_off(report: &Report) -> bool {
     report
         .findings()
@@ -65,7 +67,8 @@ struct UpstreamCheck<'a> {
 }
 
 impl UpstreamCheck<'_> {
-    /// Warns of a host name with public addresses. Literal ones have a warning of the configuration.
+    /// Warns of a host name with public addresses. Literal ones have a warning of the
+    /// configuration.
     async fn addresses(&self, step: &mut Step) {
         let addresses = self.upstream.addresses().await;
         let is_name = matches!(self.upstream.url().host(), Some(url::Host::Domain(_)));

@@ -217,8 +217,8 @@ async fn whole<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>)
     read.into()
 }
 
-/// The data of the first event that is a response, else of the last event that arrived. For the event `endpoint` of the former
-/// transport, the text `event: endpoint`.
+/// The data of the first event that is a response, else of the last event that arrived. For the
+/// event `endpoint` of the former transport, the text `event: endpoint`.
 async fn first_message<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) -> Bytes {
     let mut decoder = Decoder::new(MAX_BODY);
     let wait = REQUEST_TIMEOUT / 2;

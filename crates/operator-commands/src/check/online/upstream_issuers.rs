@@ -21,8 +21,9 @@ const MAX_ISSUERS: usize = 8;
 /// The maximum length of an issuer that is proposed.
 const MAX_LENGTH: usize = 200;
 
-/// The issuers in the protected resource metadata of the first upstream, if it answers 401 to a request without a token (RFC 9728
-/// section 5). They are proposals for a person: neither the issuers nor the `resource` of the metadata are checked.
+/// The issuers in the protected resource metadata of the first upstream, if it answers 401 to a
+/// request without a token (RFC 9728 section 5). They are proposals for a person: neither the
+/// issuers nor the `resource` of the metadata are checked.
 pub(crate) async fn upstream_issuers(plan: &Plan) -> Vec<Issuer> {
     let mut issuers = find(plan).await.unwrap_or_default();
     issuers.retain(|issuer| issuer.as_str().len() <= MAX_LENGTH);

@@ -1,4 +1,5 @@
-//! Tests of the confirmation of ends: a DELETE is confirmed when its end is recorded, and never before.
+//! Tests of the confirmation of ends: a DELETE is confirmed when its end is recorded, and never
+//! before.
 
 use super::{
     process::{Process, two},
@@ -12,7 +13,8 @@ fn fail(process: &Process, is_failing: bool) {
         .store(is_failing, Ordering::SeqCst);
 }
 
-/// E9, E12: of two DELETEs in progress, neither is confirmed while nothing can be recorded, nor is a later one.
+/// E9, E12: of two DELETEs in progress, neither is confirmed while nothing can be recorded, nor is
+/// a later one.
 #[test]
 fn no_end_is_confirmed_without_a_record() {
     let (process, _) = two();
@@ -88,8 +90,8 @@ fn a_pending_record_confirms_nothing() {
     );
 }
 
-/// E9, E12: an end for another reason, and one that another process has recorded, is recorded before a DELETE is confirmed: other
-/// processes may not know it.
+/// E9, E12: an end for another reason, and one that another process has recorded, is recorded
+/// before a DELETE is confirmed: other processes may not know it.
 #[test]
 fn ends_for_other_reasons_are_recorded_as_well() {
     let (process, other) = two();
@@ -141,7 +143,8 @@ fn ends_for_other_reasons_are_recorded_as_well() {
     }
 }
 
-/// E9, E12: a session that has ended only by the view of one process ends in all of them before its DELETE is confirmed.
+/// E9, E12: a session that has ended only by the view of one process ends in all of them before its
+/// DELETE is confirmed.
 #[test]
 fn an_end_by_the_view_of_one_process_is_recorded() {
     let (process, other) = two();
@@ -169,8 +172,8 @@ fn another_owner_records_nothing() {
     assert_eq!(process.try_use(&identifier), Ok(()));
 }
 
-/// E12, E13: a session of a process with a wrong clock is unknown, its end takes no space, and a floor in the future is lowered, so
-/// that all of them expire.
+/// E12, E13: a session of a process with a wrong clock is unknown, its end takes no space, and a
+/// floor in the future is lowered, so that all of them expire.
 #[test]
 fn nothing_is_created_in_the_future() {
     let (process, other) = two();

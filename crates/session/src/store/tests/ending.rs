@@ -30,7 +30,8 @@ fn idle_sessions_end_at_resolve() {
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
-/// E9: a session that ended while it was in use cannot be used again, also after the end of that use.
+/// E9: a session that ended while it was in use cannot be used again, also after the end of that
+/// use.
 #[test]
 fn an_ended_session_cannot_be_used_again() {
     let fixture = fixture();

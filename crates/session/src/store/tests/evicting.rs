@@ -36,7 +36,8 @@ impl Fixture {
     }
 }
 
-/// E9: at the owner's limit, the least recently used session ends, and its identifier resolves as ended.
+/// E9: at the owner's limit, the least recently used session ends, and its identifier resolves as
+/// ended.
 #[test]
 fn the_least_recently_used_session_ends() {
     let fixture = at_most(3);
@@ -154,7 +155,8 @@ fn reservations_require_a_session_each() {
     drop(fixture.reserve(ALICE).unwrap());
 }
 
-/// E9: if all sessions were taken into use since the reservation, the new one is rejected, and the limit holds.
+/// E9: if all sessions were taken into use since the reservation, the new one is rejected, and the
+/// limit holds.
 #[test]
 fn a_session_is_refused_when_no_place_is_left() {
     struct Opened;
@@ -211,7 +213,8 @@ fn a_session_that_is_over_ends_by_its_time() {
     );
 }
 
-/// E9: no session is evicted for another owner, or at the total limit. Anonymous sessions are never evicted.
+/// E9: no session is evicted for another owner, or at the total limit. Anonymous sessions are never
+/// evicted.
 #[test]
 fn only_the_owner_at_the_limit_is_concerned() {
     let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
@@ -282,7 +285,8 @@ fn all_identifiers_end() {
 }
 
 proptest! {
-    /// E9: after any sequence of uses and ends, the sessions that are not in use are evicted in the order of their last use.
+    /// E9: after any sequence of uses and ends, the sessions that are not in use are evicted in the
+    /// order of their last use.
     #[test]
     fn sessions_are_evicted_in_the_order_of_their_last_use(
         steps in proptest::collection::vec((0..24_usize, 0..8_u8), 0..120),
@@ -328,8 +332,8 @@ fn held_count(sessions: &[Arc<Session>]) -> usize {
         .count()
 }
 
-/// E9: while threads use sessions and open others at the limit, no session ends in use, each ends once, and the limit always
-/// holds.
+/// E9: while threads use sessions and open others at the limit, no session ends in use, each ends
+/// once, and the limit always holds.
 #[test]
 fn uses_and_evictions_exclude_each_other() {
     let used: usize = (0..25).map(|_| use_and_open_concurrently()).sum();
@@ -340,7 +344,8 @@ fn uses_and_evictions_exclude_each_other() {
 const WORKERS: usize = 2;
 /// The limit of the owner.
 const MAX: usize = 4;
-/// So few that tombstones suffice for the ended sessions of all threads. A floor would also end sessions in use.
+/// So few that tombstones suffice for the ended sessions of all threads. A floor would also end
+/// sessions in use.
 const OPENINGS: usize = 120;
 
 /// What the threads share.

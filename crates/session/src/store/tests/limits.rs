@@ -4,7 +4,8 @@ use std::{sync::Barrier, thread};
 
 use super::*;
 
-/// E9: reservations count toward both limits and release their capacity. No session in use is evicted.
+/// E9: reservations count toward both limits and release their capacity. No session in use is
+/// evicted.
 #[test]
 fn limits_count_reservations() {
     let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (3, 2));
@@ -40,7 +41,8 @@ fn limits_count_reservations() {
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
-/// E2, E9: a capacity permit counts until it is dropped, also after its reservation, and not in addition to its session.
+/// E2, E9: a capacity permit counts until it is dropped, also after its reservation, and not in
+/// addition to its session.
 #[test]
 fn a_capacity_permit_counts() {
     let fixture = fixture_with(|settings| settings.max_total = 1);
@@ -61,8 +63,8 @@ fn a_capacity_permit_counts() {
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
-/// E9: a subject has a limit with all its clients together. At a client's own limit, a session still replaces another one of the same
-/// client. Clients without subject have no further limit.
+/// E9: a subject has a limit with all its clients together. At a client's own limit, a session
+/// still replaces another one of the same client. Clients without subject have no further limit.
 #[test]
 fn a_subject_has_a_limit_with_all_clients() {
     let fixture = fixture_with(|settings| {

@@ -3,7 +3,8 @@
 use super::{process::two, *};
 use crate::{scope::EndScope, session::LogHash};
 
-/// E12: the pages contain each session once, in the order of the log hashes, and none that has ended.
+/// E12: the pages contain each session once, in the order of the log hashes, and none that has
+/// ended.
 #[test]
 fn pages_have_each_session_once() {
     let fixture = fixture();
@@ -37,7 +38,8 @@ fn pages_have_each_session_once() {
     assert!(fixture.store.find(sessions[0].log_hash()).is_none());
 }
 
-/// E12: the age counts from the creation of the session, and the unused time from its last use in this process.
+/// E12: the age counts from the creation of the session, and the unused time from its last use in
+/// this process.
 #[test]
 fn ages_and_uses_are_listed() {
     let (first, second) = two();
@@ -112,7 +114,8 @@ fn subjects_and_clients_end_where_they_are_in_no_table() {
     }
 }
 
-/// E9, E12: the end of a scope returns the sessions that it ended, so that each is ended at its upstream once.
+/// E9, E12: the end of a scope returns the sessions that it ended, so that each is ended at its
+/// upstream once.
 #[test]
 fn the_end_of_a_scope_returns_its_sessions() {
     let Owner::Subject {

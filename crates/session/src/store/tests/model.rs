@@ -19,7 +19,8 @@ const GRACE: u64 = 5 * MINUTE;
 const MAX_TOTAL: usize = 6;
 const MAX_PER_OWNER: usize = 3;
 
-/// One step of a history. Numbers select an existing session, identifier or reservation, modulo their count.
+/// One step of a history. Numbers select an existing session, identifier or reservation, modulo
+/// their count.
 #[derive(Clone, Debug)]
 enum Step {
     Open {
@@ -504,7 +505,8 @@ impl History {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// E8, E9, E10: after any history, a store resolves, renews, ends and rejects exactly as the model does.
+    /// E8, E9, E10: after any history, a store resolves, renews, ends and rejects exactly as the
+    /// model does.
     #[test]
     fn histories_follow_the_model(steps in proptest::collection::vec(any_step(), 1..80)) {
         let mut history = History::new();

@@ -82,7 +82,8 @@ fn observer_is_called_outside_locks() {
     assert_eq!(store.len(), 1);
 }
 
-/// E12: the observer is called when a session is adopted and released, and for the first one that is not sealed.
+/// E12: the observer is called when a session is adopted and released, and for the first one that
+/// is not sealed.
 #[test]
 fn adopted_released_and_unsealed_sessions_are_reported() {
     #[derive(Default)]

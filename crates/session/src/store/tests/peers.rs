@@ -64,7 +64,8 @@ fn sessions_at_other_processes_count() {
     assert_eq!(sessions(&[&here, &there]), 3);
 }
 
-/// E13: a session that several processes serve counts once, so that an owner can use all its sessions everywhere.
+/// E13: a session that several processes serve counts once, so that an owner can use all its
+/// sessions everywhere.
 #[test]
 fn a_session_counts_once() {
     let [here, there] = peers();
@@ -92,7 +93,8 @@ fn a_session_counts_once() {
     assert_eq!(here.reasons(), [EndReason::EndedElsewhere]);
 }
 
-/// E13: the documented error: processes that open sessions at once exceed the limit, and each new session then ends two.
+/// E13: the documented error: processes that open sessions at once exceed the limit, and each new
+/// session then ends two.
 #[test]
 fn the_limit_is_reached_again_after_a_burst() {
     let [one, two, three] = peers();
@@ -127,7 +129,8 @@ fn sessions_that_are_gone_do_not_count() {
     assert!(there.reasons().is_empty(), "it was not announced for 90 s");
 }
 
-/// E9, E13: an end of all sessions of an owner at one process ends those in the tables of others, which tell the backend.
+/// E9, E13: an end of all sessions of an owner at one process ends those in the tables of others,
+/// which tell the backend.
 #[test]
 fn the_end_of_a_scope_has_its_own_reason() {
     let [here, there] = peers();

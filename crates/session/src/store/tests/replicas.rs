@@ -1,4 +1,5 @@
-//! Random histories of three processes that share a journal, with checks of what each of them must and must not do.
+//! Random histories of three processes that share a journal, with checks of what each of them must
+//! and must not do.
 
 mod environment;
 mod history;
@@ -65,8 +66,9 @@ fn run(cases: u32) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// E7, E9, E12: for all histories of three processes with different clocks, with their shared store lost or not: an ended session
-/// stays ended in all its identifiers, no one else uses it, its lifetime and idle time hold everywhere, and it is not lost.
+/// E7, E9, E12: for all histories of three processes with different clocks, with their shared store
+/// lost or not: an ended session stays ended in all its identifiers, no one else uses it, its
+/// lifetime and idle time hold everywhere, and it is not lost.
 #[test]
 fn histories_of_replicas_keep_the_invariants() {
     plant(None);

@@ -16,7 +16,8 @@ fn a_session_resolves_to_what_was_opened() {
     assert!(!fixture.store.is_empty());
 }
 
-/// E3, E7, E12: a session in the table resolves only by its own identifier, for its owner, and while its key is listed.
+/// E3, E7, E12: a session in the table resolves only by its own identifier, for its owner, and
+/// while its key is listed.
 #[test]
 fn a_session_in_the_table_resolves_only_by_its_own_identifier() {
     let fixture = fixture();
@@ -77,7 +78,8 @@ fn a_key_is_searched_once() {
     );
 }
 
-/// E1: an identifier is unknown if it is not visible ASCII, is too long, or was not issued by the store.
+/// E1: an identifier is unknown if it is not visible ASCII, is too long, or was not issued by the
+/// store.
 #[test]
 fn rubbish_is_unknown() {
     let fixture = fixture();

@@ -37,7 +37,8 @@ impl Fixture {
     }
 }
 
-/// E8: with other scopes, the session gets one new identifier. Responses carry it until it is used, and both resolve.
+/// E8: with other scopes, the session gets one new identifier. Responses carry it until it is used,
+/// and both resolve.
 #[test]
 fn other_scopes_make_one_successor() {
     let fixture = fixture();
@@ -85,7 +86,8 @@ fn the_same_scopes_change_nothing() {
     assert_eq!(fixture.store.0.rotated.len(), 0);
 }
 
-/// E8: the old identifier resolves until 5 minutes after the first use of the new one. No sweep is needed.
+/// E8: the old identifier resolves until 5 minutes after the first use of the new one. No sweep is
+/// needed.
 #[test]
 fn the_old_identifier_resolves_for_a_grace_period() {
     let fixture = fixture();
@@ -199,7 +201,8 @@ fn identifiers_stay_few() {
     );
 }
 
-/// E7, E8: old and new identifiers are unknown for other owners, and their requests do not count as uses.
+/// E7, E8: old and new identifiers are unknown for other owners, and their requests do not count as
+/// uses.
 #[test]
 fn a_successor_belongs_to_the_owner() {
     let fixture = fixture();
@@ -247,7 +250,8 @@ fn all_identifiers_end_with_the_session() {
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
-/// E8, E9: a session whose first identifier no longer resolves still ends once, on demand and by time.
+/// E8, E9: a session whose first identifier no longer resolves still ends once, on demand and by
+/// time.
 #[test]
 fn a_renewed_session_ends_by_time() {
     let fixture = fixture();
@@ -330,7 +334,8 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
     }
 }
 
-/// E10, E12: when the key is rotated, sessions continue while their key is listed. New sessions get the new key.
+/// E10, E12: when the key is rotated, sessions continue while their key is listed. New sessions get
+/// the new key.
 #[test]
 fn rotation_keeps_sessions() {
     let old = SessionKey::new(1, &[5; 32]);

@@ -1,4 +1,5 @@
-//! Tests of adoption: sessions that another process has opened, and ends that outlive their sessions.
+//! Tests of adoption: sessions that another process has opened, and ends that outlive their
+//! sessions.
 
 use std::{sync::Barrier, thread};
 
@@ -88,7 +89,8 @@ fn concurrent_first_uses_adopt_one_session() {
     }
 }
 
-/// E12: a session is adopted within the idle timeout of its last recorded use, or of its creation if there is none.
+/// E12: a session is adopted within the idle timeout of its last recorded use, or of its creation
+/// if there is none.
 #[test]
 fn idle_time_counts_from_the_last_known_use() {
     let (first, second) = two();
@@ -134,7 +136,8 @@ fn last_uses_are_recorded_in_batches() {
     assert_eq!(first.journal.ends.lock().len(), 2, "the end, twice");
 }
 
-/// E12: a process releases a session that is idle here and used by another process. That one ends it.
+/// E12: a process releases a session that is idle here and used by another process. That one ends
+/// it.
 #[test]
 fn a_session_ends_where_it_was_used_last() {
     let clock = Arc::new(ManualClock::default());
@@ -176,7 +179,8 @@ fn a_session_ends_where_it_was_used_last() {
     assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
 }
 
-/// E9, E12: a session that is idle here and used by another process is released for a new one, and does not end.
+/// E9, E12: a session that is idle here and used by another process is released for a new one, and
+/// does not end.
 #[test]
 fn a_session_that_is_used_elsewhere_is_not_evicted() {
     let clock = Arc::new(ManualClock::default());
@@ -241,7 +245,8 @@ fn an_end_elsewhere_is_an_end_here() {
     }
 }
 
-/// E8, E12: when the grace period is over at one process, the old identifier has ended at all, and the session continues.
+/// E8, E12: when the grace period is over at one process, the old identifier has ended at all, and
+/// the session continues.
 #[test]
 fn a_retired_identifier_is_retired_elsewhere() {
     let (first, second) = two();
@@ -279,8 +284,8 @@ fn a_retired_identifier_is_retired_elsewhere() {
     assert_eq!(restarted.try_use(&new), Ok(()));
 }
 
-/// E9, E12: an adopted session evicts the owner's least recently used one, which stays ended. At the total limit, it is
-/// rejected and does not end.
+/// E9, E12: an adopted session evicts the owner's least recently used one, which stays ended. At
+/// the total limit, it is rejected and does not end.
 #[test]
 fn adoption_needs_capacity() {
     let clock = Arc::new(ManualClock::default());
@@ -351,7 +356,8 @@ fn a_long_backend_identifier_stays_in_memory() {
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
 }
 
-/// E12: a process that does not know all ends adopts no session. Other owners cannot see the difference.
+/// E12: a process that does not know all ends adopts no session. Other owners cannot see the
+/// difference.
 #[test]
 fn an_incomplete_process_continues_nothing() {
     let (first, second) = two();
@@ -371,7 +377,8 @@ fn an_incomplete_process_continues_nothing() {
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
 
-/// E12: if an owner ends many sessions, the owner's older ones end in all processes, and no other owner's.
+/// E12: if an owner ends many sessions, the owner's older ones end in all processes, and no other
+/// owner's.
 #[test]
 fn an_overflow_ends_older_sessions_of_the_owner() {
     let (first, second) = two();
@@ -398,7 +405,8 @@ fn an_overflow_ends_older_sessions_of_the_owner() {
     assert_eq!(second.try_use(&next), Ok(()));
 }
 
-/// E12: all sessions of a scope end, in a table or not. Those opened later do not, even by a clock that is behind.
+/// E12: all sessions of a scope end, in a table or not. Those opened later do not, even by a clock
+/// that is behind.
 #[test]
 fn scopes_end_at_once() {
     let (first, second) = two();

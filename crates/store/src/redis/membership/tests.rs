@@ -45,7 +45,8 @@ struct World {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Time passes. Replicas whose bit is set beat, and so do those that must. The slow ones do not read the list.
+    /// Time passes. Replicas whose bit is set beat, and so do those that must. The slow ones do not
+    /// read the list.
     Tick {
         beating: u8,
         slow: u8,
@@ -239,8 +240,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<bool>().prop_map(|is_empty| Step::RestartRedis { is_empty }),
     ];
 
-    // Long parts without a restart, so that ends are confirmed and leases end. Only the replica that is restarted is absent, and only
-    // the others are slow.
+    // Long parts without a restart, so that ends are confirmed and leases end. Only the replica
+    // that is restarted is absent, and only the others are slow.
     let restarted = 1 << RESTARTED;
     let calm = (any::<u8>(), any::<u8>(), 0..30_usize).prop_map(move |(absent, slow, ticks)| {
         vec![
@@ -258,7 +259,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// E13: a replica that is complete knows every end that was confirmed, whenever it was started and Redis lost its data.
+    /// E13: a replica that is complete knows every end that was confirmed, whenever it was started
+    /// and Redis lost its data.
     #[test]
     fn complete_replicas_know_all_confirmed_ends(steps in steps()) {
         let mut world = World::new();

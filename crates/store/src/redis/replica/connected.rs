@@ -18,7 +18,8 @@ use super::{
     removal_schedule::RemovalSchedule,
 };
 
-/// A replica with a connection. Its other methods are in the files `synchronizing`, `sending` and `removal`.
+/// A replica with a connection. Its other methods are in the files `synchronizing`, `sending` and
+/// `removal`.
 pub(super) struct Connected<'a> {
     pub(super) state: &'a JournalState,
     pub(super) receiver: &'a Receiver,
@@ -124,8 +125,8 @@ impl<'a> Connected<'a> {
         if Instant::now() >= self.beat_at {
             self.send_unconfirmed().await?;
             self.send_records().await?;
-            // The task that it returns is not needed: a new generation is an error here, and a list that must be read again is still
-            // due at the next beat.
+            // The task that it returns is not needed: a new generation is an error here, and a list
+            // that must be read again is still due at the next beat.
             self.beat().await?;
             if self.membership.generation() != Some(generation) {
                 return Err(failure::io_error(io::ErrorKind::ConnectionReset));

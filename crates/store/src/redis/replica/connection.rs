@@ -42,8 +42,9 @@ impl Connection {
 /// Connects the replica with this name, and subscribes.
 ///
 /// # Errors
-/// Fails if the server cannot be reached within [`CONNECT_TIMEOUT`], rejects the login or a command, is [not
-/// supported](ServerInfo::parse), or if the operating system returns no random bytes.
+/// Fails if the server cannot be reached within [`CONNECT_TIMEOUT`], rejects the login or a
+/// command, is [not supported](ServerInfo::parse), or if the operating system returns no random
+/// bytes.
 pub(super) async fn connect(
     state: &Arc<JournalState>,
     receiver: &Receiver,
@@ -91,8 +92,8 @@ pub(super) async fn connect(
     })
 }
 
-/// Returns the random name of a replica or connection: 32 hexadecimal digits. `None` if the operating system returns no random
-/// bytes.
+/// Returns the random name of a replica or connection: 32 hexadecimal digits. `None` if the
+/// operating system returns no random bytes.
 pub(super) fn random_name() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

@@ -9,7 +9,8 @@ use redis::{PushInfo, PushKind, Value};
 
 use super::super::{message::Message, receiver::Receiver, state::JournalState};
 
-/// Receives the messages of a connection, in their order. It must not block: the connection waits for it.
+/// Receives the messages of a connection, in their order. It must not block: the connection waits
+/// for it.
 pub(super) struct Inbox {
     state: Arc<JournalState>,
     receiver: Receiver,
@@ -57,7 +58,8 @@ impl Inbox {
         }
     }
 
-    /// Applies a message. Records and tokens of this replica itself change nothing; its last uses and counts are left out.
+    /// Applies a message. Records and tokens of this replica itself change nothing; its last uses
+    /// and counts are left out.
     fn receive_message(&self, message: Message) {
         let Receiver {
             sessions,
@@ -75,7 +77,8 @@ impl Inbox {
                     .iter()
                     .for_each(|record| self.receiver.apply(record, &self.state.drops));
                 if is_incomplete {
-                    // Without an acknowledgement, the other replica does not confirm an end that this one does not know.
+                    // Without an acknowledgement, the other replica does not confirm an end that
+                    // this one does not know.
                     self.report_unreadable();
                 } else if let Some(batch) = batch
                     && connection != self.connection

@@ -122,8 +122,8 @@ fn included_ends(ends: &[SessionEnd], oldest: UnixTime) -> Found {
     }
 }
 
-/// Returns the creation time of the oldest sessions whose ends matter. The clocks of replicas differ, so it is a minute earlier than
-/// the lifetime requires.
+/// Returns the creation time of the oldest sessions whose ends matter. The clocks of replicas
+/// differ, so it is a minute earlier than the lifetime requires.
 pub(super) fn oldest_end(state: &JournalState) -> UnixTime {
     state
         .clock
@@ -132,7 +132,8 @@ pub(super) fn oldest_end(state: &JournalState) -> UnixTime {
         .saturating_sub(INTERVAL)
 }
 
-/// Returns the last use that a member and its score stand for; `None` if the member is not a session id.
+/// Returns the last use that a member and its score stand for; `None` if the member is not a
+/// session id.
 pub(super) fn last_use(ScoredMember { member, score }: ScoredMember) -> Option<LastUse> {
     Some(LastUse {
         session: member.try_into().ok()?,

@@ -20,8 +20,8 @@ pub(super) struct RemovalSchedule {
 }
 
 impl RemovalSchedule {
-    /// Updates the schedule with the response to a beat. Of all replicas, the one with the lowest name searches the list, when it has
-    /// doubled since its last search.
+    /// Updates the schedule with the response to a beat. Of all replicas, the one with the lowest
+    /// name searches the list, when it has doubled since its last search.
     pub(super) fn update(&mut self, response: &BeatResponse) {
         self.search_is_due = response.is_lowest && response.records > 2 * self.needed + MIN_GROWTH;
     }

@@ -16,11 +16,12 @@ use super::{
 };
 
 impl Connected<'_> {
-    /// Sends everything that waits: acknowledgements and records first, because DELETE requests wait for them.
+    /// Sends everything that waits: acknowledgements and records first, because DELETE requests
+    /// wait for them.
     ///
     /// # Errors
-    /// Fails if the connection fails. Records then fail, and counts of limits are lost. Last uses and inactive tokens wait for the
-    /// next connection.
+    /// Fails if the connection fails. Records then fail, and counts of limits are lost. Last uses
+    /// and inactive tokens wait for the next connection.
     pub(super) async fn send_queued(&mut self) -> RedisResult<()> {
         if self.connection.is_lost() {
             return Err(failure::io_error(io::ErrorKind::ConnectionReset));
@@ -32,7 +33,8 @@ impl Connected<'_> {
         self.send_counts().await
     }
 
-    /// Sends the records that wait. They are confirmed when all live replicas have acknowledged them.
+    /// Sends the records that wait. They are confirmed when all live replicas have acknowledged
+    /// them.
     pub(super) async fn send_records(&mut self) -> RedisResult<()> {
         let acknowledgements = &self.state.acknowledgements;
         let mut waiting = self.state.queue.take_records(acknowledgements.free());

@@ -28,7 +28,8 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Members that are not records are from another version. They are reported and do not stop the replica.
+    /// Members that are not records are from another version. They are reported and do not stop the
+    /// replica.
     async fn read_records(&mut self) -> RedisResult<()> {
         let state = self.state;
         let receiver = self.receiver;

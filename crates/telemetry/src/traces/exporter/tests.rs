@@ -70,7 +70,8 @@ async fn the_receiver_can_ask_for_a_longer_wait() {
     }
 }
 
-/// J7: the stop ends the wait for a retry. The batch is sent once more, and what is still queued is sent once.
+/// J7: the stop ends the wait for a retry. The batch is sent once more, and what is still queued is
+/// sent once.
 #[tokio::test(start_paused = true)]
 async fn the_stop_ends_retries() {
     let trial = Trial::start(|_| Some(Reply::status(503)));

@@ -408,7 +408,8 @@ fn the_principal_has_the_claims() {
     );
 }
 
-/// E7: only a client without a subject may own sessions as itself, and only if the issuer's settings allow it.
+/// E7: only a client without a subject may own sessions as itself, and only if the issuer's
+/// settings allow it.
 #[test]
 fn owning_sessions_without_a_subject_is_a_setting() {
     let owns = |changes: Value, settings: &IssuerSettings| {

@@ -16,8 +16,8 @@ const RANDOM_BYTES: usize = 32;
 impl IntrospectionClient {
     /// Introspects a random token to check whether the endpoint accepts this client.
     ///
-    /// A rejected client is [rejected](Self::is_client_rejected) until a response has status 200. Other failures do not
-    /// change that. Nothing is sent while the endpoint is unknown.
+    /// A rejected client is [rejected](Self::is_client_rejected) until a response has status 200.
+    /// Other failures do not change that. Nothing is sent while the endpoint is unknown.
     ///
     /// # Errors
     /// Fails if there is no introspection response.
@@ -52,8 +52,8 @@ impl IntrospectionClient {
 
     /// Returns the notification of rejected calls, after which a probe is due.
     ///
-    /// A rejected call alone does not make the issuer unusable, because the sender of the token may be able to choose
-    /// the status of the response.
+    /// A rejected call alone does not make the issuer unusable, because the sender of the token may
+    /// be able to choose the status of the response.
     pub(crate) fn rejections(&self) -> Arc<Notify> {
         Arc::clone(&self.rejections)
     }

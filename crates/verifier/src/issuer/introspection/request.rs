@@ -13,10 +13,12 @@ use crate::settings::{IntrospectionAuthentication, IntrospectionSettings};
 /// The maximum length of a response in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
-/// Returns the introspection request for a token, with the client's identifier and secret (RFC 7662 section 2.1).
+/// Returns the introspection request for a token, with the client's identifier and secret (RFC 7662
+/// section 2.1).
 ///
-/// The response body is limited to 64 KiB; the timeout is the default of [`FetchRequest`]. The endpoint of `settings` is
-/// not used, and `endpoint` is not checked: the policy applies when the request is sent.
+/// The response body is limited to 64 KiB; the timeout is the default of [`FetchRequest`]. The
+/// endpoint of `settings` is not used, and `endpoint` is not checked: the policy applies when the
+/// request is sent.
 pub fn introspection_request(
     endpoint: Url,
     authentication: IntrospectionAuthentication,
@@ -62,8 +64,8 @@ pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionRe
     })
 }
 
-/// Returns whether a response of an introspection endpoint rejects the client (RFC 7662 section 2.3, RFC 6749 section
-/// 5.2). Some servers send 403 to a client that may not introspect tokens.
+/// Returns whether a response of an introspection endpoint rejects the client (RFC 7662 section
+/// 2.3, RFC 6749 section 5.2). Some servers send 403 to a client that may not introspect tokens.
 pub fn rejects_client(response: &FetchResponse) -> bool {
     matches!(
         response.status,

@@ -62,7 +62,8 @@ async fn an_empty_set_is_installed() {
     assert_eq!(fixture.rejection(&token).await, Some("token.key_unknown"));
 }
 
-/// C10: invalid documents, errors and redirects are failures with a code, and the current keys remain in use.
+/// C10: invalid documents, errors and redirects are failures with a code, and the current keys
+/// remain in use.
 #[tokio::test(start_paused = true)]
 async fn an_invalid_response_removes_nothing() {
     let fixture = Fixture::new();
@@ -199,7 +200,8 @@ async fn metadata_is_used_for_an_hour() {
     }
 }
 
-/// C10, G9: metadata of another issuer, without `jwks_uri` or with an insecure endpoint gives no keys.
+/// C10, G9: metadata of another issuer, without `jwks_uri` or with an insecure endpoint gives no
+/// keys.
 #[tokio::test(start_paused = true)]
 async fn unusable_metadata_gives_no_keys() {
     let fixture = Fixture::new();

@@ -11,7 +11,8 @@ use crate::{
     testing::{ISSUER, trusted, verifier_of},
 };
 
-/// C10: the first token that names a new key causes its fetch, and a removed key verifies no further token.
+/// C10: the first token that names a new key causes its fetch, and a removed key verifies no
+/// further token.
 #[tokio::test(start_paused = true)]
 async fn rotation_takes_effect_immediately() {
     let fixture = Fixture::new();
@@ -206,8 +207,8 @@ async fn a_running_verification_is_not_cached_under_new_keys() {
     let fixture = Fixture::new();
     let (verifier, clock) = verifier_with_acting_clock(&fixture);
     let token = fixture.test_issuer.token().sign();
-    // Two readings for the lookup. The third one, for a token that waited for the keys, validates the claims, after the
-    // signature.
+    // Two readings for the lookup. The third one, for a token that waited for the keys, validates
+    // the claims, after the signature.
     clock.at_reading(3, rotation(&fixture.issuer, &fixture.test_issuer));
     verifier
         .verify(&AccessToken::new(token.as_str()))
@@ -235,7 +236,8 @@ async fn a_token_that_expires_while_waiting_is_rejected() {
     assert_eq!(rejection, Some("token.expired"));
 }
 
-/// C7: a token that does not wait is checked with the time of its arrival, without another reading of the clock.
+/// C7: a token that does not wait is checked with the time of its arrival, without another reading
+/// of the clock.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_does_not_wait_reads_the_clock_once() {
     let fixture = Fixture::new();
@@ -248,8 +250,8 @@ async fn a_token_that_does_not_wait_reads_the_clock_once() {
         .unwrap();
 }
 
-/// C10: a refresh that completes between the lookup of a key and the request for a refresh is used, even during the
-/// cooldown.
+/// C10: a refresh that completes between the lookup of a key and the request for a refresh is used,
+/// even during the cooldown.
 #[tokio::test(start_paused = true)]
 async fn keys_that_arrive_meanwhile_are_used() {
     let fixture = Fixture::new();

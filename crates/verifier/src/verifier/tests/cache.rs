@@ -68,7 +68,8 @@ async fn new_keys_invalidate_one_issuers_tokens() {
     assert_eq!(fixture.verifier.cached_tokens(), 1);
 }
 
-/// C11: when an administrator drops the cached tokens of an issuer, each is verified again, and those of others stay.
+/// C11: when an administrator drops the cached tokens of an issuer, each is verified again, and
+/// those of others stay.
 #[tokio::test(start_paused = true)]
 async fn dropped_tokens_are_verified_again() {
     let (fixture, other, other_issuer) = with_other_issuer().await;
@@ -167,7 +168,8 @@ impl VerificationObserver for Observed {
     }
 }
 
-/// J7: cached tokens and verifications are observed, rejected ones too, and the fetches of the keys are counted.
+/// J7: cached tokens and verifications are observed, rejected ones too, and the fetches of the keys
+/// are counted.
 #[tokio::test(start_paused = true)]
 async fn verifications_are_observed() {
     let fixture = ready().await;

@@ -62,7 +62,8 @@ fn id() -> TokenId {
     TokenId::of(&AccessToken::new(TOKEN))
 }
 
-/// E13: an inactive token is reported, also one that was never accepted here. A token that is dropped is introspected again.
+/// E13: an inactive token is reported, also one that was never accepted here. A token that is
+/// dropped is introspected again.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_token_is_introspected_again() {
     let (fixture, found) = sharing().await;
@@ -122,7 +123,8 @@ async fn a_token_that_is_dropped_meanwhile_is_not_cached() {
     assert_eq!(fixture.verifier.cached_tokens(), 0);
 }
 
-/// E13: all introspected tokens of an issuer can be dropped; those that were verified by signature only stay.
+/// E13: all introspected tokens of an issuer can be dropped; those that were verified by signature
+/// only stay.
 #[tokio::test(start_paused = true)]
 async fn introspected_tokens_are_dropped_together() {
     let (fixture, _) = sharing().await;
@@ -177,7 +179,8 @@ fn respond_active_once(fixture: &Fixture) {
         });
 }
 
-/// A request that arrives after its token was dropped does not get the response to an introspection that began before.
+/// A request that arrives after its token was dropped does not get the response to an introspection
+/// that began before.
 #[tokio::test(start_paused = true)]
 async fn an_introspection_from_before_a_drop_is_not_joined() {
     for by_administrator in [true, false] {
@@ -204,8 +207,8 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
     }
 }
 
-/// The same where another verifier has begun the introspection, for another resource or before a reload: the verifiers share the calls of
-/// their issuer, but not what they know of its tokens.
+/// The same where another verifier has begun the introspection, for another resource or before a
+/// reload: the verifiers share the calls of their issuer, but not what they know of its tokens.
 #[tokio::test(start_paused = true)]
 async fn an_introspection_by_another_verifier_from_before_a_drop_is_not_joined() {
     let (mut fixture, found) = sharing().await;
@@ -222,7 +225,8 @@ async fn an_introspection_by_another_verifier_from_before_a_drop_is_not_joined()
     assert_eq!(second.await.unwrap().unwrap_err().code(), "token.inactive");
 }
 
-/// A token that is introspected again after a drop is cached, and the response from before the drop is not.
+/// A token that is introspected again after a drop is cached, and the response from before the drop
+/// is not.
 #[tokio::test(start_paused = true)]
 async fn only_the_later_introspection_is_cached() {
     let (fixture, _) = sharing().await;

@@ -13,7 +13,8 @@ async fn several_issuers_serve_one_resource() {
     }
 }
 
-/// C1, C2: the issuer is selected before the key. A key is not used for another issuer, even with the same identifier.
+/// C1, C2: the issuer is selected before the key. A key is not used for another issuer, even with
+/// the same identifier.
 #[tokio::test(start_paused = true)]
 async fn a_key_is_used_for_its_own_issuer_only() {
     let (fixture, other, _) = with_other_issuer().await;

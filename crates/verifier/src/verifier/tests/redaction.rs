@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The text contains neither a part of the compact token nor its claims, which have the text `canary`.
+/// The text contains neither a part of the compact token nor its claims, which have the text
+/// `canary`.
 fn assert_hides(token: &str, text: &str) {
     assert!(!text.contains("canary"), "{text}");
     for part in token.split('.') {
@@ -76,7 +77,8 @@ async fn debug_prints_no_subject() {
     assert!(!shown.contains("canary"), "{shown}");
 }
 
-/// J1, J2: the log has the issuer and the reason of a rejected token, but neither the token nor its subject.
+/// J1, J2: the log has the issuer and the reason of a rejected token, but neither the token nor its
+/// subject.
 #[tokio::test(start_paused = true)]
 async fn the_log_has_the_reason_of_a_rejection() {
     let fixture = ready().await;
@@ -86,7 +88,8 @@ async fn the_log_has_the_reason_of_a_rejection() {
         .subject("canary")
         .expires_in(-60)
         .sign();
-    // Registers the event, so that no other thread registers it, as disabled, while the log is attached.
+    // Registers the event, so that no other thread registers it, as disabled, while the log is
+    // attached.
     assert_eq!(fixture.rejection(&expired).await, Some("token.expired"));
     let (log, _guard) = Logged::here();
     assert_eq!(fixture.rejection(&expired).await, Some("token.expired"));

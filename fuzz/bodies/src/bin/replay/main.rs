@@ -1,6 +1,8 @@
-//! `cargo xtask fuzz-smoke`: replays the committed corpora, and mutations of them, through every fuzz target's body.
+//! `cargo xtask fuzz-smoke`: replays the committed corpora, and mutations of them, through every
+//! fuzz target's body.
 //!
-//! It finds shallow bugs in seconds with the pinned compiler. `fuzz/` has the targets for longer runs.
+//! It finds shallow bugs in seconds with the pinned compiler. `fuzz/` has the targets for longer
+//! runs.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -39,7 +41,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Replays all targets, prints their counts, and returns the failures. Failing inputs are saved in `folder`.
+/// Replays all targets, prints their counts, and returns the failures. Failing inputs are saved in
+/// `folder`.
 fn replay_all(corpora: &Corpora, folder: &Path) -> anyhow::Result<Vec<String>> {
     let mut failures = Vec::new();
     for (name, body) in TARGETS {

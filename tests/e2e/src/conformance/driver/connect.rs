@@ -91,7 +91,8 @@ impl Client {
         Ok(())
     }
 
-    /// Calls a method, with as many rounds of input as the server requests. `None` if the server returns an error.
+    /// Calls a method, with as many rounds of input as the server requests. `None` if the server
+    /// returns an error.
     async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Option<Value>> {
         let mut round = params.clone();
         for _ in 0..MAX_INPUT_ROUNDS {
@@ -178,7 +179,8 @@ async fn answer(method: &str, id: &Value, params: &Value) -> Value {
     }
 }
 
-/// Returns the parameters of the next round: the responses by name, and the server's state unchanged.
+/// Returns the parameters of the next round: the responses by name, and the server's state
+/// unchanged.
 async fn with_input(params: &Value, result: &Value) -> Value {
     let mut responses = Map::new();
     for (name, request) in result["inputRequests"].as_object().into_iter().flatten() {

@@ -73,7 +73,8 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGran
     Ok(is_machine().then_some(NonInteractiveGrant::ClientCredentials))
 }
 
-/// Returns whether a scenario with a client secret has no user. Only the name of the scenario distinguishes them.
+/// Returns whether a scenario with a client secret has no user. Only the name of the scenario
+/// distinguishes them.
 pub(super) fn is_machine() -> bool {
     env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"))
 }

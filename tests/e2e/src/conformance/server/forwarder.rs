@@ -59,8 +59,8 @@ impl Drop for Forwarder {
     }
 }
 
-/// Forwards a request with the token. Does not change `Host`, because a scenario tests it. Returns 502 if there is no
-/// response.
+/// Forwards a request with the token. Does not change `Host`, because a scenario tests it. Returns
+/// 502 if there is no response.
 async fn forward(
     client: Client<HttpConnector, Incoming>,
     to: Authority,

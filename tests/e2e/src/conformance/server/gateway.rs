@@ -17,7 +17,8 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts the program in front of a server. Ended sessions get 404, as `server-session-lifecycle` expects.
+    /// Starts the program in front of a server. Ended sessions get 404, as
+    /// `server-session-lifecycle` expects.
     pub(super) async fn start(
         program: &Path,
         folder: &Path,

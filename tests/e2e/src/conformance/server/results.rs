@@ -46,7 +46,8 @@ impl Results {
         self.0.is_empty()
     }
 
-    /// Returns the scenarios with another result than in the other run, except failures that became successes.
+    /// Returns the scenarios with another result than in the other run, except failures that became
+    /// successes.
     pub(super) fn differing(&self, other: &Self) -> Vec<String> {
         let names = self
             .0
@@ -98,7 +99,8 @@ impl Results {
     }
 }
 
-/// Returns whether the checks are the same, except failures that became successes through the gateway.
+/// Returns whether the checks are the same, except failures that became successes through the
+/// gateway.
 fn is_same_or_stricter(direct: Option<&Vec<Check>>, through: Option<&Vec<Check>>) -> bool {
     let (Some(direct), Some(through)) = (direct, through) else {
         return false;

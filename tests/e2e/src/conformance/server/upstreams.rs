@@ -1,7 +1,7 @@
 //! The servers behind the gateway.
 //!
-//! The conformance servers of the SDKs and of the suite are in no registry, so two of these are this project's own, on
-//! the published SDKs; `--also` takes any other.
+//! The conformance servers of the SDKs and of the suite are in no registry, so two of these are
+//! this project's own, on the published SDKs; `--also` takes any other.
 
 use std::{fs, path::Path, process::Command};
 
@@ -48,7 +48,8 @@ pub(super) struct Listening {
     program: Option<Program>,
 }
 
-/// Returns the servers that are built here or installed from npm. One whose packages cannot be installed is missing.
+/// Returns the servers that are built here or installed from npm. One whose packages cannot be
+/// installed is missing.
 pub(super) async fn all(target: &Path) -> anyhow::Result<Vec<Upstream>> {
     let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
     let rmcp = rmcp

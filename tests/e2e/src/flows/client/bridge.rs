@@ -19,8 +19,8 @@ use super::{Client, PERIOD, Run, UserAction};
 use crate::flows::output::PANIC;
 
 impl Client {
-    /// Runs `portcullis connect <url> <more>` with a user who consents. Opens a session, lists the tools, and closes the
-    /// input.
+    /// Runs `portcullis connect <url> <more>` with a user who consents. Opens a session, lists the
+    /// tools, and closes the input.
     ///
     /// # Errors
     /// Fails when there is no session, or the server has no tools.

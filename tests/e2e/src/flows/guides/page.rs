@@ -4,11 +4,13 @@ use anyhow::{Context as _, bail, ensure};
 
 /// A guide in Markdown, as far as it can be executed.
 ///
-/// - A block whose first line is a comment with nothing but a file name (`# portcullis.toml`) is that file.
-/// - In a `console` block, a line with `$ ` is a command. `\` at its end continues it, and `&` leaves it running. The other
-///   lines are expected in the output of the command before, in this order; `...` stands for any lines.
-/// - A block marked `console,not-run` is not executed. A comment before it states the reason: `<!-- not run: REASON -->`. Only
-///   such a block can have commands of root (`# `).
+/// - A block whose first line is a comment with nothing but a file name (`# portcullis.toml`) is
+///   that file.
+/// - In a `console` block, a line with `$ ` is a command. `\` at its end continues it, and `&`
+///   leaves it running. The other lines are expected in the output of the command before, in this
+///   order; `...` stands for any lines.
+/// - A block marked `console,not-run` is not executed. A comment before it states the reason:
+///   `<!-- not run: REASON -->`. Only such a block can have commands of root (`# `).
 /// - `<!-- uses: PAGE/FILE -->` stands for that file of another guide.
 /// - `<!-- needs: NAME ... -->` lists programs without which the guide cannot be executed.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,8 +36,8 @@ impl Page {
     /// Reads a guide.
     ///
     /// # Errors
-    /// Fails when a block is not closed, a command is neither executed nor marked, or a mark has no reason. The error has the
-    /// line of the block.
+    /// Fails when a block is not closed, a command is neither executed nor marked, or a mark has no
+    /// reason. The error has the line of the block.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let mut page = Self::default();
         let mut lines = text.lines().enumerate();

@@ -1,6 +1,7 @@
 //! [`Addresses`]: the addresses of a run.
 //!
-//! The files of `tests/idp/keycloak` contain the addresses of the guide. A run replaces them with its own.
+//! The files of `tests/idp/keycloak` contain the addresses of the guide. A run replaces them with
+//! its own.
 
 use std::{
     fs,

@@ -1,4 +1,5 @@
-//! The Keycloak distribution: downloaded, checked, unpacked and built once, and copied for each run.
+//! The Keycloak distribution: downloaded, checked, unpacked and built once, and copied for each
+//! run.
 
 use std::{
     fs::{self, File},

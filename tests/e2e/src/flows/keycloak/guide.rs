@@ -1,8 +1,9 @@
 //! The code blocks of `docs/use/keycloak.md`.
 //!
-//! The info string of a block names its purpose after the language: `sh names` is prepended to all others, `sh keycloak`
-//! starts Keycloak, `sh server` starts Portcullis, `sh sign-in` prints a URL to open, and any other `sh` is run.
-//! `toml NAME` is the file of that name. `text` is output and is not run.
+//! The info string of a block names its purpose after the language: `sh names` is prepended to all
+//! others, `sh keycloak` starts Keycloak, `sh server` starts Portcullis, `sh sign-in` prints a URL
+//! to open, and any other `sh` is run. `toml NAME` is the file of that name. `text` is output and
+//! is not run.
 
 use std::fs;
 

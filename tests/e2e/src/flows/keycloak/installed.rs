@@ -35,7 +35,8 @@ impl Installed {
             .map(Self)
     }
 
-    /// Starts it with the realms of `tests/idp/keycloak` and the server that verifies its tokens, and returns the resource.
+    /// Starts it with the realms of `tests/idp/keycloak` and the server that verifies its tokens,
+    /// and returns the resource.
     pub(in crate::flows) async fn start(
         &self,
         program: &Path,

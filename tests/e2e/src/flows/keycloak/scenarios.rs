@@ -22,7 +22,8 @@ pub(in crate::flows) enum Scenario {
     Login,
     /// The shipped program as a client, from a login through Keycloak's pages to the logout.
     Client,
-    /// Audiences, issuers, algorithms, types and scopes of tokens, and the requests at the upstream.
+    /// Audiences, issuers, algorithms, types and scopes of tokens, and the requests at the
+    /// upstream.
     Tokens,
     /// Introspection as each type of client.
     Introspection,

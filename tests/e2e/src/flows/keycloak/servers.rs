@@ -12,9 +12,11 @@ pub(super) enum Setup {
     Jwt,
     /// As `Jwt`, with an upstream that records its requests.
     Forwarded,
-    /// Introspection with the secret in the form, as a client that is in the audience in addition to the resource.
+    /// Introspection with the secret in the form, as a client that is in the audience in addition
+    /// to the resource.
     Post,
-    /// Introspection with the secret in the header, as a client whose identifier is the resource's URL.
+    /// Introspection with the secret in the header, as a client whose identifier is the resource's
+    /// URL.
     Basic,
     /// Introspection as a client that need not be in the audience, so that all tokens are active.
     Unchecked,
@@ -63,8 +65,8 @@ impl Setup {
         }
     }
 
-    /// Starts a server of this setup under this name. It listens at the resource's address if the name is that of
-    /// [`Jwt`](Self::Jwt), else on any port.
+    /// Starts a server of this setup under this name. It listens at the resource's address if the
+    /// name is that of [`Jwt`](Self::Jwt), else on any port.
     pub(super) async fn start(
         self,
         name: &'static str,

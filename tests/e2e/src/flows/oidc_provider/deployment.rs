@@ -18,8 +18,8 @@ use crate::flows::{
     server::{Server, serve},
 };
 
-/// The URL of the client's metadata document. Nothing is served there: the authorization server of the test reads a file
-/// instead.
+/// The URL of the client's metadata document. Nothing is served there: the authorization server of
+/// the test reads a file instead.
 pub(super) const CLIENT_DOCUMENT_URL: &str = "https://client.example/portcullis.json";
 
 const ANNOUNCEMENT: &str = "oidc-provider listens: ";

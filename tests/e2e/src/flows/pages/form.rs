@@ -12,7 +12,8 @@ pub(super) struct Form {
 
 /// Returns the forms of a page.
 ///
-/// Reads the pages of a few known servers. It does not parse HTML in general: it ignores comments, scripts and nesting.
+/// Reads the pages of a few known servers. It does not parse HTML in general: it ignores comments,
+/// scripts and nesting.
 pub(super) fn forms(page: &str) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
     for tag in page

@@ -1,4 +1,5 @@
-//! The fixed messages: names in every member that can have one, and every known ambiguity between readers.
+//! The fixed messages: names in every member that can have one, and every known ambiguity between
+//! readers.
 
 mod encodings;
 mod members;
@@ -77,7 +78,8 @@ pub(super) fn number(cases: &mut [Case]) {
     }
 }
 
-/// Returns a plain message for every member that can have a name, with a protected and with another name.
+/// Returns a plain message for every member that can have a name, with a protected and with another
+/// name.
 fn plain() -> Vec<Case> {
     let mut cases = vec![
         legacy("plain", "tools/list", &json!({})),

@@ -1,4 +1,5 @@
-//! Generated messages: combinations of parts that readers interpret differently, and fixed messages with small changes.
+//! Generated messages: combinations of parts that readers interpret differently, and fixed messages
+//! with small changes.
 
 use portcullis_mcp::meta;
 

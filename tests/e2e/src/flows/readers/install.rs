@@ -69,8 +69,8 @@ struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// Installs the packages and returns the script. It is copied next to them, because Node.js resolves them from the
-    /// script's folder.
+    /// Installs the packages and returns the script. It is copied next to them, because Node.js
+    /// resolves them from the script's folder.
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
         let source = self.sources.join("typescript");
         let folder = self.target.join("typescript");

@@ -18,7 +18,8 @@ pub(super) const RULES: [(&str, &str); 7] = [
     ("tasks/*", "admin-*"),
 ];
 
-/// Returns the names in a message's `params`, by the schemas of all served revisions and of the tasks extension.
+/// Returns the names in a message's `params`, by the schemas of all served revisions and of the
+/// tasks extension.
 pub(super) fn names_of(method: &str, params: &Value) -> Vec<String> {
     let members: Vec<&Value> = match method {
         "tools/call" | "prompts/get" => vec![&params["name"]],
@@ -58,7 +59,8 @@ pub(super) fn is_protected(method: &str, name: &str) -> bool {
 
 /// Returns whether a name that a reader saw is the audited one.
 ///
-/// The trail leaves out query, fragment and user information of a URI, and cuts long names, which then end in `…`.
+/// The trail leaves out query, fragment and user information of a URI, and cuts long names, which
+/// then end in `…`.
 pub(super) fn is_audited(method: &str, seen: &str, audited: &str) -> bool {
     let is_uri = match method {
         // A query can begin before the end of the scheme, as in `fi?le:a`.
@@ -91,7 +93,8 @@ pub(super) fn is_audited(method: &str, seen: &str, audited: &str) -> bool {
     seen.iter().any(is_same)
 }
 
-/// Returns a URI unchanged, normalized by the WHATWG URL standard, and additionally percent-decoded.
+/// Returns a URI unchanged, normalized by the WHATWG URL standard, and additionally
+/// percent-decoded.
 fn forms(uri: &str) -> Vec<String> {
     let mut forms = vec![uri.to_owned()];
     if let Ok(url) = Url::parse(uri) {

@@ -28,7 +28,8 @@ impl Report {
     /// Checks that messages were compared, and no difference was found.
     ///
     /// # Errors
-    /// Fails if a reader read a message differently, or received none, or if all readers were skipped.
+    /// Fails if a reader read a message differently, or received none, or if all readers were
+    /// skipped.
     pub(super) fn result(&self) -> anyhow::Result<()> {
         let compared = || {
             self.0.iter().filter_map(|(name, row)| match row {

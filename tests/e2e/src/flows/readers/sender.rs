@@ -257,7 +257,8 @@ impl ReaderResponse {
         }
     }
 
-    /// Returns whether the gateway or the reader has ended the session. The Go SDK responds with 200 without a body then.
+    /// Returns whether the gateway or the reader has ended the session. The Go SDK responds with
+    /// 200 without a body then.
     fn lost_session(&self) -> bool {
         let text = String::from_utf8_lossy(&self.body).to_lowercase();
         let is_empty = self.status == StatusCode::OK && !self.is_stream && self.body.is_empty();

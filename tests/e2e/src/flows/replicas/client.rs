@@ -128,7 +128,8 @@ impl Client {
         }
     }
 
-    /// Sends a call in an ended session to every replica. A replica may be down, but none may accept it.
+    /// Sends a call in an ended session to every replica. A replica may be down, but none may
+    /// accept it.
     pub(super) async fn check_ended(&mut self, session: &str) -> anyhow::Result<()> {
         let (body, _) = self.greet_call();
         let request = self.request(Method::POST, Some(session), body)?;

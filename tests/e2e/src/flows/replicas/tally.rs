@@ -7,8 +7,8 @@ use std::{
 
 use tokio::time::Instant;
 
-/// The time before and after a kill in which a failing request counts as in progress at the killed replica: nginx detects the
-/// end of its connections slightly later.
+/// The time before and after a kill in which a failing request counts as in progress at the killed
+/// replica: nginx detects the end of its connections slightly later.
 const KILL_TOLERANCE: Duration = Duration::from_secs(1);
 /// The time after a restart of Redis during which an end may remain unconfirmed.
 const RETURN_TIME: Duration = Duration::from_secs(8);
@@ -94,7 +94,8 @@ impl Tally {
         }
     }
 
-    /// Returns whether a replica was killed during a request. `replicas` are those that nginx names in the response.
+    /// Returns whether a replica was killed during a request. `replicas` are those that nginx names
+    /// in the response.
     pub(super) fn is_interrupted(&self, started: Instant, replicas: Option<&str>) -> bool {
         let ended = Instant::now();
         self.kills.borrow().iter().any(|Kill { at, replica }| {

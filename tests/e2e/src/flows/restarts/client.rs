@@ -88,7 +88,8 @@ impl Maker {
     }
 }
 
-/// Installs the packages beside a copy of the script, because Node.js looks for them from where the script is.
+/// Installs the packages beside a copy of the script, because Node.js looks for them from where the
+/// script is.
 async fn typescript(source: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     npm_install(folder, source).await?;
     fs::copy(source.join("client.mjs"), folder.join("client.mjs"))?;

@@ -19,8 +19,8 @@ use crate::flows::{
 const RESOURCE: &str = "https://mcp.corp.test";
 const ISSUER: &str = "https://auth.corp.test";
 
-/// Returns a resource and an authorization server with names that only the proxy resolves. It presents certificates of
-/// a private authority for them.
+/// Returns a resource and an authorization server with names that only the proxy resolves. It
+/// presents certificates of a private authority for them.
 pub(super) async fn connect_proxy() -> anyhow::Result<Start> {
     let resource = Peer::start_as(RESOURCE, accepting_resource(ISSUER.to_owned())).await;
     let issuer = Peer::start_as(ISSUER, |_| None).await;
@@ -39,7 +39,8 @@ pub(super) async fn connect_proxy() -> anyhow::Result<Start> {
     Ok(Start::ready(site.keeping((resource, issuer, proxy))))
 }
 
-/// Returns the development authorization server, and a resource whose certificate only `--ca-file` makes trusted.
+/// Returns the development authorization server, and a resource whose certificate only `--ca-file`
+/// makes trusted.
 pub(super) async fn private_ca(environment: &Environment<'_>) -> anyhow::Result<Start> {
     let Environment {
         program, folder, ..

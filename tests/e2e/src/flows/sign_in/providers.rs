@@ -1,4 +1,5 @@
-//! The development authorization server, plain and with each `--like`, in front of `portcullis serve`.
+//! The development authorization server, plain and with each `--like`, in front of
+//! `portcullis serve`.
 
 use std::{fs, net::SocketAddr};
 
@@ -17,8 +18,8 @@ use crate::flows::{
     server::{Server, command, serve},
 };
 
-/// The arguments of the server and of the client. `{url}` stands for the resource, `{secret}` for the file
-/// of the client's secret.
+/// The arguments of the server and of the client. `{url}` stands for the resource, `{secret}` for
+/// the file of the client's secret.
 pub(super) struct Provider {
     idp: &'static [&'static str],
     options: &'static [&'static str],
@@ -35,7 +36,8 @@ enum Resource {
         issuer: &'static str,
         scopes_supported: &'static str,
     },
-    /// A server that accepts every token, because the provider's tokens are opaque and only its own API validates them.
+    /// A server that accepts every token, because the provider's tokens are opaque and only its own
+    /// API validates them.
     Accepting,
 }
 
@@ -222,7 +224,8 @@ upstream = "demo"
     )
 }
 
-/// Returns an MCP server with one tool that accepts every token, with metadata that names this issuer.
+/// Returns an MCP server with one tool that accepts every token, with metadata that names this
+/// issuer.
 pub(super) fn accepting_resource(
     issuer: String,
 ) -> impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static {

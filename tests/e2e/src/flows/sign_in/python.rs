@@ -81,8 +81,8 @@ pub(super) async fn oauth_proxy(environment: &Environment<'_>) -> anyhow::Result
     Ok(Start::ready(Site::new(url).keeping((idp, server))))
 }
 
-/// Returns the authorization server and the resource server of `examples/servers/simple-auth`, which only the source
-/// archive has.
+/// Returns the authorization server and the resource server of `examples/servers/simple-auth`,
+/// which only the source archive has.
 pub(super) async fn example(environment: &Environment<'_>) -> anyhow::Result<Start> {
     let (interpreter, example) = match installed_example(environment).await {
         Ok(installed) => installed,

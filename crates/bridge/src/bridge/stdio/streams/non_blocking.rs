@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Open files in non-blocking mode. Dropping it restores their former modes.
 ///
-/// The mode belongs to the open file description. All file descriptors that were duplicated from the same one share it, also
-/// those of other processes.
+/// The mode belongs to the open file description. All file descriptors that were duplicated from
+/// the same one share it, also those of other processes.
 #[derive(Default)]
 pub(super) struct NonBlocking {
     /// The files that were blocking, with their flags.
@@ -22,8 +22,8 @@ pub(super) struct NonBlocking {
 }
 
 impl NonBlocking {
-    /// Sets the mode of a file. Returns `false`, and leaves it as it is, if `other` has the same file description. `other` may
-    /// be closed.
+    /// Sets the mode of a file. Returns `false`, and leaves it as it is, if `other` has the same
+    /// file description. `other` may be closed.
     ///
     /// # Errors
     /// Fails when the mode cannot be read or set.
@@ -39,7 +39,8 @@ impl NonBlocking {
         // All that can fail is done before the mode changes.
         let kept = file.as_fd().try_clone_to_owned()?;
         fcntl_setfl(&file, before | OFlags::NONBLOCK)?;
-        // There is no portable way to compare descriptions, but the mode of a shared one changes for both.
+        // There is no portable way to compare descriptions, but the mode of a shared one changes
+        // for both.
         let is_shared = was_blocking && !is_other_blocking();
         if is_shared {
             fcntl_setfl(&file, before)?;
@@ -59,7 +60,8 @@ impl Drop for NonBlocking {
     }
 }
 
-/// A stream that is registered with the runtime. It keeps the mode of all streams that were opened with it.
+/// A stream that is registered with the runtime. It keeps the mode of all streams that were opened
+/// with it.
 pub(super) struct Registered<S> {
     // Dropped first.
     stream: S,

@@ -67,8 +67,9 @@ impl EventReader {
         self.decoder = Decoder::new(context.settings.max_message);
     }
 
-    /// Returns the next events, or `None` if the stream has ended or was interrupted. They must be processed before the
-    /// next call, which releases their share of the budget. Waits while the budget is exhausted.
+    /// Returns the next events, or `None` if the stream has ended or was interrupted. They must be
+    /// processed before the next call, which releases their share of the budget. Waits while the
+    /// budget is exhausted.
     ///
     /// # Errors
     /// [`McpError::InvalidStream`] if an event is larger than the limit or cannot be decoded.
@@ -100,8 +101,8 @@ impl EventReader {
         Ok(Some(batch))
     }
 
-    /// Waits for the end of the stream after its response, at most [`DRAIN_TIMEOUT`], so that the connection can be
-    /// reused.
+    /// Waits for the end of the stream after its response, at most [`DRAIN_TIMEOUT`], so that the
+    /// connection can be reused.
     pub(super) async fn drain(&mut self) {
         self.reservation.shrink_to(0);
         let end = async { while let Some(Ok(_)) = self.body.next().await {} };

@@ -7,8 +7,9 @@ use crate::{
     tool_headers::ToolHeaders,
 };
 
-/// Returns the headers that repeat parts of a message: version, method and name, and the annotated arguments of a tool
-/// call. Parameters of the wrong type are not repeated, because the server rejects them.
+/// Returns the headers that repeat parts of a message: version, method and name, and the annotated
+/// arguments of a tool call. Parameters of the wrong type are not repeated, because the server
+/// rejects them.
 ///
 /// # Errors
 /// As [`mirrored_headers`].

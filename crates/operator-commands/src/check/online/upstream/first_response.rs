@@ -24,7 +24,8 @@ const HOST_REJECTIONS: [&str; 5] = [
 ];
 
 impl UpstreamCheck<'_> {
-    /// Returns what the response to the first message means. A finding without a fix means that the server speaks MCP.
+    /// Returns what the response to the first message means. A finding without a fix means that the
+    /// server speaks MCP.
     pub(super) async fn first_response(&self, response: &FetchResponse) -> Finding {
         let status = response.status;
         let described = describe_response(response);

@@ -13,8 +13,8 @@ use crate::check::online::mcp::{self, Answer};
 type Header = (HeaderName, HeaderValue);
 
 impl UpstreamCheck<'_> {
-    /// Continues the session that `opened` has opened, and ends it. Returns whether the upstream's use of sessions fits the
-    /// configuration.
+    /// Continues the session that `opened` has opened, and ends it. Returns whether the upstream's
+    /// use of sessions fits the configuration.
     pub(super) async fn session_use(&self, opened: &FetchResponse) -> Finding {
         if !self.resource.revisions.has_legacy() {
             return Finding::met(SESSIONS, "the served revisions have no sessions");

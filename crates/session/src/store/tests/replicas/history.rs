@@ -31,7 +31,8 @@ pub(super) struct History {
     shared: Arc<SharedStore>,
     replicas: Vec<Replica>,
     sessions: Vec<ModelSession>,
-    /// Whether the shared store was lost. Only some processes know the last uses and generations from before.
+    /// Whether the shared store was lost. Only some processes know the last uses and generations
+    /// from before.
     was_lost: bool,
 }
 
@@ -207,7 +208,8 @@ impl History {
         let next = in_use.rotated_identifier();
         drop(in_use);
         let session = &mut self.sessions[at];
-        // A process that does not know yet that another one has ended the session for idle time can still accept a use.
+        // A process that does not know yet that another one has ended the session for idle time can
+        // still accept a use.
         session.may_have_ended |= now - session.last_used >= IDLE - SKEW;
         session.last_used = now;
         session
@@ -264,7 +266,8 @@ impl History {
         Ok(())
     }
 
-    /// Marks the older sessions of an owner that may have ended because the owner has many ended ones.
+    /// Marks the older sessions of an owner that may have ended because the owner has many ended
+    /// ones.
     fn overflow(&mut self, at: usize) {
         let owner = self.sessions[at].owner;
         let mut ended: Vec<u64> = self

@@ -60,8 +60,8 @@ async fn one_call_for_all_resources() {
     assert_eq!(calls(&fixture), 1);
 }
 
-/// D4: if the request that started a call is cancelled, the others get its result, and the token can be introspected
-/// again.
+/// D4: if the request that started a call is cancelled, the others get its result, and the token
+/// can be introspected again.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_does_not_cancel_the_call() {
     let fixture = fixture();

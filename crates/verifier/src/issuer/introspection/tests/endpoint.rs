@@ -120,7 +120,8 @@ async fn a_configured_endpoint_is_not_discovered() {
     }
 }
 
-/// D2: a configured endpoint that is neither `https` nor loopback is rejected, and so are other unusable settings.
+/// D2: a configured endpoint that is neither `https` nor loopback is rejected, and so are other
+/// unusable settings.
 #[tokio::test]
 async fn unusable_settings_are_rejected() {
     let rejection = |change: &dyn Fn(&mut IntrospectionSettings)| {
@@ -223,7 +224,8 @@ async fn foreign_metadata_is_not_used() {
     assert_eq!(fixture.fake.urls(), [fixture.test_issuer.metadata_url()]);
 }
 
-/// D2: a known endpoint remains in use while metadata is unavailable, and is removed when the metadata has none.
+/// D2: a known endpoint remains in use while metadata is unavailable, and is removed when the
+/// metadata has none.
 #[tokio::test(start_paused = true)]
 async fn a_known_endpoint_survives_an_outage() {
     let fixture = fixture();

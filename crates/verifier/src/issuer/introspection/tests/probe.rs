@@ -20,7 +20,8 @@ fn inactive(fixture: &Fixture) {
     set_response(fixture, &json!({ "active": false }));
 }
 
-/// D6: at startup the endpoint is probed with a new random token. An inactive response is a success.
+/// D6: at startup the endpoint is probed with a new random token. An inactive response is a
+/// success.
 #[tokio::test(start_paused = true)]
 async fn the_endpoint_is_probed_at_startup() {
     let configured = |settings: &mut IntrospectionSettings| {
@@ -47,8 +48,8 @@ async fn the_endpoint_is_probed_at_startup() {
     assert_eq!(tokens.len(), 3);
 }
 
-/// D6: an endpoint that rejects this client makes the issuer unusable, and the log names the fix. Probes are repeated
-/// with increasing delays.
+/// D6: an endpoint that rejects this client makes the issuer unusable, and the log names the fix.
+/// Probes are repeated with increasing delays.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_client_makes_the_issuer_unusable() {
     for (status, body) in [
@@ -123,8 +124,8 @@ async fn other_failures_do_not_reject_the_client() {
     );
 }
 
-/// D6: a rejected call causes a probe, at most once per second. Only the probe makes the issuer unusable, so a token
-/// cannot.
+/// D6: a rejected call causes a probe, at most once per second. Only the probe makes the issuer
+/// unusable, so a token cannot.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_call_causes_a_probe() {
     let fixture = fixture();

@@ -72,7 +72,8 @@ async fn without_a_secret_none_is_sent() {
     }
 }
 
-/// D1: with `Basic`, identifier and secret are form-encoded. The form has the identifier but not the secret.
+/// D1: with `Basic`, identifier and secret are form-encoded. The form has the identifier but not
+/// the secret.
 #[tokio::test(start_paused = true)]
 async fn basic_is_form_encoded() {
     let fixture = fixture_with(|settings| {
@@ -99,7 +100,8 @@ async fn basic_is_form_encoded() {
     );
 }
 
-/// D1: `Basic` is selected if the metadata lists it without `Post`. A configured method is always used.
+/// D1: `Basic` is selected if the metadata lists it without `Post`. A configured method is always
+/// used.
 #[tokio::test(start_paused = true)]
 async fn the_method_is_chosen_by_the_metadata() {
     use IntrospectionAuthentication::{Basic, Post};
@@ -140,8 +142,8 @@ async fn the_method_is_chosen_by_the_metadata() {
     }
 }
 
-/// D1: the metadata applies to the endpoint that it names, and not to a configured one. The methods of the token endpoint
-/// have no effect.
+/// D1: the metadata applies to the endpoint that it names, and not to a configured one. The methods
+/// of the token endpoint have no effect.
 #[test]
 fn the_metadata_applies_to_its_own_endpoint() {
     use IntrospectionAuthentication::{Basic, Post};

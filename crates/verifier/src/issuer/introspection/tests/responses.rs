@@ -86,11 +86,13 @@ async fn active_is_the_boolean_true() {
     );
 }
 
-/// J1: the log has one line for a rejected token: with the claims of the introspection response if that is the reason.
+/// J1: the log has one line for a rejected token: with the claims of the introspection response if
+/// that is the reason.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_is_logged_once() {
     let lines = async |fixture: &Fixture, token: &str| {
-        // Registers the event, so that no other thread registers it, as disabled, while the log is attached.
+        // Registers the event, so that no other thread registers it, as disabled, while the log is
+        // attached.
         assert!(fixture.rejection(token).await.is_some());
         let (log, _guard) = Logged::here();
         assert!(fixture.rejection(token).await.is_some());
@@ -202,7 +204,8 @@ async fn a_response_of_the_maximum_length_is_parsed() {
     assert_eq!(fixture.rejection(OPAQUE).await, None);
 }
 
-/// D3: network errors and timeouts do not reject the token, even if the fetcher has no timeout of its own.
+/// D3: network errors and timeouts do not reject the token, even if the fetcher has no timeout of
+/// its own.
 #[tokio::test(start_paused = true)]
 async fn a_network_error_does_not_reject_the_token() {
     let fixture = fixture();
@@ -472,7 +475,8 @@ async fn the_cache_lifetime_can_be_reduced() {
     }
 }
 
-/// D3: without `exp`, an introspected token expires after 30 s, and a signed token at its own `exp`.
+/// D3: without `exp`, an introspected token expires after 30 s, and a signed token at its own
+/// `exp`.
 #[tokio::test(start_paused = true)]
 async fn a_response_without_expiry() {
     let fixture = fixture();

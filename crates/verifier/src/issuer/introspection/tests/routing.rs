@@ -81,7 +81,8 @@ async fn a_token_that_is_too_long_is_not_introspected() {
     assert_eq!(calls(&fixture), 1);
 }
 
-/// C1, C2: a JWS of another issuer is never sent to the introspecting issuer, even if it is malformed.
+/// C1, C2: a JWS of another issuer is never sent to the introspecting issuer, even if it is
+/// malformed.
 #[tokio::test(start_paused = true)]
 async fn a_foreign_token_is_not_introspected() {
     let (fixture, other) = with_jwt_issuer();
@@ -225,7 +226,8 @@ async fn one_issuer_introspects_opaque_tokens() {
     assert!(make(other_issuer(&fixture, Validation::JwtAndIntrospection(client())).1).is_ok());
 }
 
-/// C1: with both methods, an invalid signature is rejected without a call, and a valid token is introspected.
+/// C1: with both methods, an invalid signature is rejected without a call, and a valid token is
+/// introspected.
 #[tokio::test(start_paused = true)]
 async fn signature_and_introspection_must_both_succeed() {
     let fixture = both();
@@ -295,8 +297,8 @@ async fn new_keys_invalidate_cached_tokens() {
     assert!(fixture.verifier.cached(&token).is_none());
 }
 
-/// C1, D6: with both methods, the response restricts the token's scopes and expiration time. An empty `scope` removes
-/// all scopes, and a missing one none.
+/// C1, D6: with both methods, the response restricts the token's scopes and expiration time. An
+/// empty `scope` removes all scopes, and a missing one none.
 #[tokio::test(start_paused = true)]
 async fn the_response_restricts_the_principal() {
     let fixture = both();
@@ -345,7 +347,8 @@ async fn the_response_restricts_the_principal() {
     );
 }
 
-/// D6: a missing and an empty `scope` grant nothing, without a signature and in addition to one. `null` is not a valid response.
+/// D6: a missing and an empty `scope` grant nothing, without a signature and in addition to one.
+/// `null` is not a valid response.
 #[tokio::test(start_paused = true)]
 async fn no_scope_grants_nothing() {
     for (response, expected) in [
@@ -375,7 +378,8 @@ async fn no_scope_grants_nothing() {
     }
 }
 
-/// C8, D6: `scope_claims` apply to responses as well: their values are granted, and limit those of a signed token.
+/// C8, D6: `scope_claims` apply to responses as well: their values are granted, and limit those of
+/// a signed token.
 #[tokio::test(start_paused = true)]
 async fn scope_claims_of_responses() {
     let roles = |roles: Value| {

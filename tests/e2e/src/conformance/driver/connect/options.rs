@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::super::credentials::{DOCUMENT, is_machine};
 
-/// Returns the options that a person would choose. A machine without a secret has a command that obtains its tokens.
+/// Returns the options that a person would choose. A machine without a secret has a command that
+/// obtains its tokens.
 pub(super) fn options(url: &str, context: &Value, folder: &Scratch) -> anyhow::Result<Vec<String>> {
     let text = |name: &str| context[name].as_str();
     if ["private_key_pem", "valid_jwt", "idp_id_token"]

@@ -39,7 +39,8 @@ async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<
         server: fixture.servers.of(Setup::Jwt)?,
         issuer: &issuer,
         resource: &resource,
-        // Keycloak issues tokens for no other resource of this server. Another scenario tests other audiences.
+        // Keycloak issues tokens for no other resource of this server. Another scenario tests other
+        // audiences.
         other: None,
         consent_arguments: &["--client-id", "mcp-cli-consent"],
         brief: &resource,
@@ -53,8 +54,8 @@ async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<
         .await
 }
 
-/// In Keycloak 26.7.3, client ID metadata documents are an experimental feature that is disabled here. Its metadata does not
-/// list them, so the client registers although it has a document.
+/// In Keycloak 26.7.3, client ID metadata documents are an experimental feature that is disabled
+/// here. Its metadata does not list them, so the client registers although it has a document.
 async fn falls_back(fixture: &Fixture, flow: &ClientFlow<'_>) -> anyhow::Result<()> {
     const DOCUMENT: &str = "https://client.example/portcullis.json";
     let metadata = authorization_server_urls(flow.issuer).remove(0);

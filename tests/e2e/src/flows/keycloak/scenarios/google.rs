@@ -1,5 +1,6 @@
-//! Keycloak between Google and Portcullis, as `docs/guides/google.md` describes: the claim `hosted_domain` admits the accounts of one
-//! organization, and a token of Google itself is rejected.
+//! Keycloak between Google and Portcullis, as `docs/guides/google.md` describes: the claim
+//! `hosted_domain` admits the accounts of one organization, and a token of Google itself is
+//! rejected.
 
 use std::{path::Path, sync::Arc};
 
@@ -80,7 +81,8 @@ pub(in crate::flows::keycloak) async fn run(
         .await
 }
 
-/// Configures the realm as the guide does, except that the identity provider has the imitation's URLs.
+/// Configures the realm as the guide does, except that the identity provider has the imitation's
+/// URLs.
 async fn configure(fixture: &Fixture, google: &GoogleImitation) -> anyhow::Result<()> {
     let admin = &fixture.admin;
     admin.add_user_attribute("hosted_domain").await?;
@@ -102,7 +104,8 @@ async fn configure(fixture: &Fixture, google: &GoogleImitation) -> anyhow::Resul
         )
         .await?;
 
-    // Keycloak has the URLs of Google's own provider built in. Its settings of the guide are accepted.
+    // Keycloak has the URLs of Google's own provider built in. Its settings of the guide are
+    // accepted.
     let settings = json!({ "clientId": "web", "clientSecret": "a-secret-of-tests", "hostedDomain": "example.com" });
     let mapper =
         json!({ "jsonField": "hd", "userAttribute": "hosted_domain", "syncMode": "FORCE" });

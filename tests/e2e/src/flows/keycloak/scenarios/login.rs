@@ -83,7 +83,8 @@ pub(in crate::flows::keycloak) async fn run(
         .await
 }
 
-/// Checks the metadata: of the three URLs for an issuer with a path, Keycloak serves the first and the last.
+/// Checks the metadata: of the three URLs for an issuer with a path, Keycloak serves the first and
+/// the last.
 async fn server_metadata(test_client: &TestClient) -> anyhow::Result<()> {
     let mut served = Vec::new();
     for url in authorization_server_urls(&test_client.issuer) {

@@ -78,8 +78,8 @@ async fn rotated(fixture: &Fixture, old: &str) -> anyhow::Result<String> {
     Ok(new)
 }
 
-/// Withdraws the first key. A token of a third key causes a fetch of the key set, after which tokens of the first key are
-/// rejected.
+/// Withdraws the first key. A token of a third key causes a fetch of the key set, after which
+/// tokens of the first key are rejected.
 async fn withdrawn(fixture: &Fixture, old: &str, new: &str) -> anyhow::Result<()> {
     let mut load = Load::default();
     load.add(

@@ -88,7 +88,8 @@ async fn logged_out_by_administrator(fixture: &Fixture) -> anyhow::Result<()> {
     rejected_by_introspection(fixture, &access).await
 }
 
-/// The tokens of a disabled user are rejected immediately with introspection, and at their expiry without.
+/// The tokens of a disabled user are rejected immediately with introspection, and at their expiry
+/// without.
 async fn disabled(fixture: &Fixture) -> anyhow::Result<()> {
     let short = fixture
         .client("mcp-cli-short")?
