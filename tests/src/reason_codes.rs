@@ -2,10 +2,7 @@
 
 const PAGE: &str = include_str!("../../docs/use/reason-codes.md");
 
-/// Asserts that docs/use/reason-codes.md has this code with this status.
-///
-/// # Panics
-/// Panics otherwise.
+/// Asserts that docs/use/reason-codes.md has this code with this status. Panics otherwise.
 pub(crate) fn assert_explained(code: &str, status: u16) {
     let row = PAGE
         .lines()

@@ -51,11 +51,8 @@ struct Pin {
     date: String,
 }
 
-/// Checks, after an update if the arguments want one.
-///
-/// # Errors
-/// Fails when an advisory applies to a dependency and `deny.toml` does not ignore it, or the
-/// snapshot cannot be fetched.
+/// Checks, after an update if the arguments want one. Fails when an advisory applies to a
+/// dependency and `deny.toml` does not ignore it, or the snapshot cannot be fetched.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.update {
         update()?;
@@ -68,10 +65,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Checks. The result is [`Outcome::NotRun`] if the snapshot cannot be fetched, as on a machine
-/// that reaches only the registries of packages.
-///
-/// # Errors
-/// Fails when an advisory applies to a dependency and `deny.toml` does not ignore it.
+/// that reaches only the registries of packages. Fails when an advisory applies to a dependency and
+/// `deny.toml` does not ignore it.
 pub(crate) fn check() -> anyhow::Result<Outcome> {
     let pin = read_pin()?;
     let database = workspace::root().join(FOLDER).join(DATABASE);

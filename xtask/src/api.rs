@@ -15,10 +15,8 @@ const FOLDER: &str = "docs/contribute/api";
 /// The maximum number of differing lines that are printed for each crate.
 const MAX_PRINTED: usize = 20;
 
-/// Writes the snapshots, or checks them.
-///
-/// # Errors
-/// Fails when a crate cannot be documented, or when `check` is set and a snapshot differs.
+/// Writes the snapshots, or checks them. Fails when a crate cannot be documented, or when `check`
+/// is set and a snapshot differs.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let folder = workspace::root().join(FOLDER);
     let target = workspace::metadata()?.target_directory;

@@ -107,10 +107,8 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Runs the checks in their order, and prints a table of the results.
-///
-/// # Errors
-/// Fails when a check fails. The others are then skipped, unless `--keep-going` is set.
+/// Runs the checks in their order, and prints a table of the results. Fails when a check fails. The
+/// others are then skipped, unless `--keep-going` is set.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let checks: Vec<&Check> = CHECKS
         .iter()
@@ -199,10 +197,8 @@ impl Check {
         self
     }
 
-    /// Runs the check. The result is `NotRun` if this machine lacks what it needs.
-    ///
-    /// # Errors
-    /// Fails when the check fails or cannot be started.
+    /// Runs the check. The result is `NotRun` if this machine lacks what it needs. Fails when the
+    /// check fails or cannot be started.
     fn run(&self) -> anyhow::Result<Outcome> {
         match self.action {
             Action::Function(function) => function().map(|()| Outcome::Passed),

@@ -13,10 +13,7 @@ use anyhow::{Context as _, ensure};
 use xtask::{crate_rows, workspace};
 
 /// Prints the table. With `time`, each crate and its dependencies are compiled in an empty target
-/// folder.
-///
-/// # Errors
-/// Fails when cargo fails.
+/// folder. Fails when cargo fails.
 pub(crate) fn run(time: bool) -> anyhow::Result<()> {
     let folder = workspace::metadata()?.target_directory.join("compile-time");
     println!(

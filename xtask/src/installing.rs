@@ -35,11 +35,9 @@ struct Text {
     published: String,
 }
 
-/// Writes the texts into the pages or, with `check`, compares them.
-///
-/// # Errors
-/// Fails when a page cannot be read, names an unknown text, or has a command that fetches a package
-/// outside of the texts, when a text is on no page, or when a page is out of date.
+/// Writes the texts into the pages or, with `check`, compares them. Fails when a page cannot be
+/// read, names an unknown text, or has a command that fetches a package outside of the texts, when
+/// a text is on no page, or when a page is out of date.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let root = workspace::root();
     let texts =

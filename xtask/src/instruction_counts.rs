@@ -10,8 +10,6 @@ use xtask::{
 use crate::tool::{self, Tool};
 
 /// Compares. The result is [`Outcome::NotRun`] where counts cannot be compared with the table.
-///
-/// # Errors
 /// Fails when a case has changed by more than 1 %.
 pub(crate) fn check() -> anyhow::Result<Outcome> {
     if let Some(why) = obstacle()? {

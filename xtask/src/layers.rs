@@ -101,11 +101,9 @@ const COMMANDS: &[&str] = &[
     "portcullis-operator-commands",
 ];
 
-/// Checks the dependencies of all packages, and the imports of the crates' modules.
-///
-/// # Errors
-/// Fails when a crate uses one that it must not use, or modules import each other in a circle, and
-/// lists all violations.
+/// Checks the dependencies of all packages, and the imports of the crates' modules. Fails when a
+/// crate uses one that it must not use, or modules import each other in a circle, and lists all
+/// violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;
     let mut violations = violations(&packages);
@@ -121,10 +119,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns one line for each circle in a crate.
-///
-/// # Errors
-/// Fails if a source file cannot be read.
+/// Returns one line for each circle in a crate. Fails if a source file cannot be read.
 fn circles_of_modules() -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(workspace::root().join("crates")).context("crates cannot be read")? {

@@ -78,10 +78,7 @@ impl Tool {
     /// The subcommand of [`Self::BENCH`] that is [`Self::INSTRUCTIONS`].
     pub(crate) const INSTRUCTIONS_NAME: &'static str = "instructions";
 
-    /// Runs a benchmark.
-    ///
-    /// # Errors
-    /// Fails when it cannot be built or started, or fails itself.
+    /// Runs a benchmark. Fails when it cannot be built or started, or fails itself.
     pub(crate) fn run_benchmark(arguments: &Arguments) -> anyhow::Result<()> {
         match arguments.of_subcommand(Self::INSTRUCTIONS_NAME) {
             Some(options) => Self::INSTRUCTIONS.run(&options),
@@ -89,10 +86,8 @@ impl Tool {
         }
     }
 
-    /// Builds the program and runs it with these arguments.
-    ///
-    /// # Errors
-    /// Fails when it cannot be built or started, or fails itself.
+    /// Builds the program and runs it with these arguments. Fails when it cannot be built or
+    /// started, or fails itself.
     pub(crate) fn run(&self, arguments: &Arguments) -> anyhow::Result<()> {
         let mut command = workspace::cargo(&["run", "--quiet", "--locked"]);
         command

@@ -47,10 +47,8 @@ impl Rotation {
         }
     }
 
-    /// Renames a file to a name that sorts after those of earlier times, and returns it.
-    ///
-    /// # Errors
-    /// Fails when the file cannot be renamed, or no name is free.
+    /// Renames a file to a name that sorts after those of earlier times, and returns it. Fails when
+    /// the file cannot be renamed, or no name is free.
     pub(super) fn rename(&self, path: &Path, now: UnixTime) -> io::Result<PathBuf> {
         for offset in 0..MAX_TRIES {
             let rotated = rotated_name(path, now.saturating_add(Duration::from_millis(offset)));
@@ -82,10 +80,7 @@ impl Rotation {
     }
 }
 
-/// Returns the rotated file of the latest time.
-///
-/// # Errors
-/// Fails when the directory cannot be read.
+/// Returns the rotated file of the latest time. Fails when the directory cannot be read.
 pub(super) fn newest_rotated(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(rotated_files(path)?.pop())
 }

@@ -24,16 +24,12 @@ use crate::{
 
 /// The destination of the lines.
 pub(super) trait Sink {
-    /// Writes at least one of these bytes and returns the number of written bytes.
-    ///
-    /// # Errors
-    /// Fails when the sink accepts no bytes now.
+    /// Writes at least one of these bytes and returns the number of written bytes. Fails when the
+    /// sink accepts no bytes now.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Reopens the target, after another program has renamed the file.
-    ///
-    /// # Errors
-    /// Fails when the target cannot be reopened. The old one remains in use.
+    /// Reopens the target, after another program has renamed the file. Fails when the target cannot
+    /// be reopened. The old one remains in use.
     fn reopen(&mut self) -> io::Result<Opening>;
 
     /// Returns the number of bytes after which the file must be rotated, or 0 if it must be rotated
@@ -41,8 +37,6 @@ pub(super) trait Sink {
     fn bytes_until_rotation(&self, now: UnixTime) -> u64;
 
     /// Renames the file and begins another one. The old one remains in use until this succeeds.
-    ///
-    /// # Errors
     /// Fails when the file cannot be renamed, or another one cannot be created.
     fn rotate(&mut self, now: UnixTime) -> io::Result<Opening>;
 }
@@ -81,10 +75,8 @@ pub(super) struct Opened {
 }
 
 impl Target {
-    /// Opens the target of the trail.
-    ///
-    /// # Errors
-    /// Fails when the target cannot be written. A named pipe without a reader is opened later.
+    /// Opens the target of the trail. Fails when the target cannot be written. A named pipe without
+    /// a reader is opened later.
     pub(super) fn open(
         target: &AuditTarget,
         rotation: Rotation,

@@ -30,10 +30,8 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads the end of a file. That of a pipe or a device is empty.
-    ///
-    /// # Errors
-    /// Fails when the file cannot be read.
+    /// Reads the end of a file. That of a pipe or a device is empty. Fails when the file cannot be
+    /// read.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         if !metadata.is_file() || metadata.len() == 0 {

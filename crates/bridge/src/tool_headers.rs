@@ -59,9 +59,7 @@ struct Call<'a> {
 
 impl ToolHeaders {
     /// Stores the tools of a list. If tools have invalid annotations, appends the list without them
-    /// to `filtered` and returns true. Everything else in the list stays as it is.
-    ///
-    /// # Errors
+    /// to `filtered` and returns true. Everything else in the list stays as it is. Fails with
     /// [`McpError::InvalidResponse`] when it is not clear which list the client would read, because
     /// `tools` is duplicated.
     pub(crate) fn learn_and_filter(
@@ -95,10 +93,8 @@ impl ToolHeaders {
         Ok(is_filtered)
     }
 
-    /// Stores the annotated parameters of a tool.
-    ///
-    /// # Errors
-    /// When they are invalid, with the tool's name. An earlier definition is then forgotten.
+    /// Stores the annotated parameters of a tool. Fails when they are invalid, with the tool's
+    /// name. An earlier definition is then forgotten.
     fn learn(&self, tool: &RawValue) -> Result<(), (Option<String>, AnnotationError)> {
         if !tool.get().starts_with('{') {
             return Ok(());

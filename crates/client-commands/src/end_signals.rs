@@ -44,10 +44,8 @@ const REFRESH_LIMIT: Duration = Duration::from_secs(10);
 const NOTICE_DELAY: Duration = Duration::from_millis(500);
 
 impl EndSignals {
-    /// Starts to receive the signals, which do not end the process from now on.
-    ///
-    /// # Errors
-    /// Fails when the operating system does.
+    /// Starts to receive the signals, which do not end the process from now on. Fails when the
+    /// operating system does.
     pub(crate) fn listen() -> io::Result<Self> {
         let signals = Signals::listen()?;
         let is_refreshing = Arc::new(AtomicBool::new(false));
@@ -130,10 +128,7 @@ async fn end_if_late(mut signals: Signals, is_refreshing: &AtomicBool) {
 }
 
 /// Runs a command until it ends or a signal arrives, and waits for the refresh requests that it has
-/// sent.
-///
-/// # Errors
-/// Those of the command, and when signals cannot be received.
+/// sent. Fails when the command fails, or when signals cannot be received.
 pub(crate) async fn until_signal(
     token_manager: &TokenManager,
     command: impl Future<Output = anyhow::Result<ExitCode>>,

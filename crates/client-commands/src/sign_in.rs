@@ -54,11 +54,9 @@ pub(crate) struct LoginOptions {
     pub(crate) fresh: bool,
 }
 
-/// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it.
-///
-/// # Errors
-/// Fails when an option or `PORTCULLIS_TOKEN` is invalid, a file that an option names cannot be
-/// read, or the port of the redirect cannot be used.
+/// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it. Fails when an
+/// option or `PORTCULLIS_TOKEN` is invalid, a file that an option names cannot be read, or the port
+/// of the redirect cannot be used.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
     start: StartUrl,
@@ -73,10 +71,7 @@ pub(crate) async fn prepare(
     .await
 }
 
-/// As [`prepare`]; never requests more than `--scope`.
-///
-/// # Errors
-/// As [`prepare`].
+/// As [`prepare`]; never requests more than `--scope`. Fails as [`prepare`] does.
 pub(crate) async fn prepare_within_scope(
     arguments: &cli::SignIn,
     start: StartUrl,
@@ -87,10 +82,7 @@ pub(crate) async fn prepare_within_scope(
     prepare_with(arguments, start, settings, ConsentOn::ThisMachine).await
 }
 
-/// As [`prepare`], with the options of a login.
-///
-/// # Errors
-/// As [`prepare`].
+/// As [`prepare`], with the options of a login. Fails as [`prepare`] does.
 pub(crate) async fn prepare_login(
     arguments: &cli::SignIn,
     start: StartUrl,
@@ -150,10 +142,8 @@ async fn prepare_with(
     ))
 }
 
-/// Creates an authorizer that prints a page and a code for another device.
-///
-/// # Errors
-/// Never; the redirect URI of the device flow is a constant.
+/// Creates an authorizer that prints a page and a code for another device. Never fails: the
+/// redirect URI of the device flow is a constant.
 pub(super) fn device_authorizer(
     fetch: Arc<dyn Fetch>,
     settings: AuthorizerSettings,

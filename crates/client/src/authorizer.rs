@@ -124,10 +124,8 @@ impl Authorizer {
             .await
     }
 
-    /// Obtains a token. `before` is the token that it replaces.
-    ///
-    /// # Errors
-    /// As [`answer_challenge`](Self::answer_challenge).
+    /// Obtains a token. `before` is the token that it replaces. Fails as
+    /// [`answer_challenge`](Self::answer_challenge) does.
     pub(crate) async fn obtain(
         &self,
         start: &StartUrl,

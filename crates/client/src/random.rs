@@ -6,10 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::ClientError;
 
-/// 256 random bits as text (Base64url).
-///
-/// # Errors
-/// [`ClientError::NoRandomness`].
+/// 256 random bits as text (Base64url). Fails with [`ClientError::NoRandomness`].
 pub(crate) fn secret() -> Result<Secret, ClientError> {
     let mut bytes = Zeroizing::new([0; 32]);
     getrandom::fill(bytes.as_mut_slice()).map_err(|_| ClientError::NoRandomness)?;

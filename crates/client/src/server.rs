@@ -37,10 +37,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Reads the metadata. The endpoints are checked against `policy` when they are fetched.
-    ///
-    /// # Errors
-    /// [`UnsupportedServer::NoTokenEndpoint`].
+    /// Reads the metadata. The endpoints are checked against `policy` when they are fetched. Fails
+    /// with [`UnsupportedServer::NoTokenEndpoint`].
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,

@@ -228,10 +228,7 @@ impl TokenManager {
     }
 
     /// Replaces a token that the resource rejected with 401. Returns false if this token manager
-    /// cannot.
-    ///
-    /// # Errors
-    /// When no other token can be obtained.
+    /// cannot. Fails when no other token can be obtained.
     async fn renew(
         &self,
         used: Option<&Arc<ResourceToken>>,

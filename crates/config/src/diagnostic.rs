@@ -86,10 +86,8 @@ pub(crate) struct Diagnostics<'a> {
 }
 
 impl<'a> Diagnostics<'a> {
-    /// Returns the value of `validate`, or all errors that it adds.
-    ///
-    /// # Errors
-    /// Fails if it adds an error or returns no value.
+    /// Returns the value of `validate`, or all errors that it adds. Fails if it adds an error or
+    /// returns no value.
     pub(crate) fn collect<T>(
         validate: impl FnOnce(&mut Diagnostics<'_>) -> Option<T>,
     ) -> Result<T, Vec<Diagnostic>> {

@@ -267,10 +267,8 @@ pub fn state_dir_of(config: &Config) -> Result<Option<PathBuf>, Vec<Diagnostic>>
     })
 }
 
-/// Parses `base_url`.
-///
-/// # Errors
-/// Fails when it is not the URL of one host without path, or neither https nor http on loopback.
+/// Parses `base_url`. Fails when it is not the URL of one host without path, or neither https nor
+/// http on loopback.
 fn base_url(text: &str) -> anyhow::Result<Url> {
     let shown = shown_url(text);
     let url = Url::parse(text).with_context(|| {

@@ -40,11 +40,9 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Creates the parts from validated settings.
-    ///
-    /// # Errors
-    /// Fails when a configured client, trusted issuer or fault is invalid, the HTTP client for
-    /// client documents cannot be created, or the operating system gives no random bytes.
+    /// Creates the parts from validated settings. Fails when a configured client, trusted issuer or
+    /// fault is invalid, the HTTP client for client documents cannot be created, or the operating
+    /// system gives no random bytes.
     pub(crate) fn new(
         settings: DevIdpSettings,
         issuer: Issuer,

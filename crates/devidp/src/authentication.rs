@@ -33,11 +33,8 @@ pub(crate) struct AuthenticatedClient {
 /// section 2.3).
 ///
 /// The client must use the method that it registered, and no other one, unless the settings have
-/// another mode.
-///
-/// # Errors
-/// Fails when the client cannot be found or its credential is wrong, missing, or presented by
-/// another method, or the imitated provider rejects public clients.
+/// another mode. Fails when the client cannot be found or its credential is wrong, missing, or
+/// presented by another method, or the imitated provider rejects public clients.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
@@ -94,11 +91,8 @@ fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
 }
 
 /// Authenticates the protected resource at the introspection endpoint and returns its client
-/// identifier. A secret may be in the header or in the form.
-///
-/// # Errors
-/// Fails when the client is unknown, may not introspect, or has another credential. For a wrong
-/// secret, the error does not say which.
+/// identifier. A secret may be in the header or in the form. Fails when the client is unknown, may
+/// not introspect, or has another credential. For a wrong secret, the error does not say which.
 pub(crate) fn authenticate_resource(
     app: &App,
     headers: &HeaderMap,

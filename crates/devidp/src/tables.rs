@@ -77,10 +77,7 @@ impl<V> Table<V> {
     }
 
     /// Inserts a value, or replaces the one with this key. If the table is full, expired values are
-    /// removed first, then the oldest value that is evictable.
-    ///
-    /// # Errors
-    /// Fails when no value is evictable.
+    /// removed first, then the oldest value that is evictable. Fails when no value is evictable.
     pub(crate) fn try_insert(
         &self,
         key: &str,
@@ -91,10 +88,7 @@ impl<V> Table<V> {
     }
 
     /// Inserts a value if the key has none, and returns whether it was inserted. Does not evict
-    /// other values.
-    ///
-    /// # Errors
-    /// Fails when the table is full.
+    /// other values. Fails when the table is full.
     pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, TableFull> {
         let mut rows = self.rows.lock();
         let now = self.clock.monotonic();

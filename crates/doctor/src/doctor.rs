@@ -189,10 +189,8 @@ impl Examination<'_> {
         }
     }
 
-    /// Returns the challenge, if there is a valid one.
-    ///
-    /// # Errors
-    /// When the resource cannot be reached, and when its URL is neither https nor http to loopback.
+    /// Returns the challenge, if there is a valid one. Fails when the resource cannot be reached,
+    /// and when its URL is neither https nor http to loopback.
     async fn challenge(&mut self) -> Result<Option<BearerChallenge>, NoResponse> {
         let mut step = Step::new("a request without a token");
         if !is_https_or_loopback_http(self.url) {

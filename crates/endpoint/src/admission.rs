@@ -50,11 +50,8 @@ pub(crate) struct Admission {
 }
 
 /// Checks a GET or DELETE. Both need a session, so they are served only where legacy revisions and
-/// sessions are.
-///
-/// # Errors
-/// Fails if the endpoint has no sessions, the request names no session of the caller, its version
-/// is not served, or a rule rejects it.
+/// sessions are. Fails if the endpoint has no sessions, the request names no session of the caller,
+/// its version is not served, or a rule rejects it.
 pub(crate) fn admit_without_body(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -116,11 +113,8 @@ pub(crate) fn unconfirmed_end(
         .record_known_end(&parts.headers, session::owner(caller.principal())?)
 }
 
-/// Checks a POST whose body is complete.
-///
-/// # Errors
-/// Fails with the first reason, and with the id of the message for the JSON-RPC error, if it can be
-/// read.
+/// Checks a POST whose body is complete. Fails with the first reason, and with the id of the
+/// message for the JSON-RPC error, if it can be read.
 pub(crate) fn admit_post(
     endpoint: &EndpointState,
     parts: &Parts,

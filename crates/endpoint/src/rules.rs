@@ -105,11 +105,8 @@ impl Rules {
         }
     }
 
-    /// Returns the subject of a message, for [`authorize`](Self::authorize).
-    ///
-    /// # Errors
-    /// Fails if a rule has a name and the message has a resource URI that servers read in different
-    /// ways.
+    /// Returns the subject of a message, for [`authorize`](Self::authorize). Fails if a rule has a
+    /// name and the message has a resource URI that servers read in different ways.
     pub(crate) fn subject<'a>(&self, envelope: &'a Envelope<'a>) -> Result<Subject<'a>, UriError> {
         Subject::new(envelope, &self.rules)
     }

@@ -32,11 +32,9 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// Takes the owner's session that the request names into use. `scopes` are those of the
-    /// caller's token.
-    ///
-    /// # Errors
-    /// Fails if the header is missing or repeated, the caller cannot own sessions, or the
-    /// identifier is not that of an active session of the caller at this resource and upstream.
+    /// caller's token. Fails if the header is missing or repeated, the caller cannot own sessions,
+    /// or the identifier is not that of an active session of the caller at this resource and
+    /// upstream.
     pub(crate) fn resolve(
         &self,
         headers: &HeaderMap,

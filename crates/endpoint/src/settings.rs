@@ -99,11 +99,8 @@ impl EndpointSettings {
         CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
     }
 
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// Fails if no revision is served, the endpoint is public, or a required scope is not a
-    /// permission at a resource.
+    /// Checks the settings. Fails if no revision is served, the endpoint is public, or a required
+    /// scope is not a permission at a resource.
     pub(crate) fn check(&self) -> Result<(), EndpointSettingsError> {
         if self.revisions.is_empty() {
             return Err(EndpointSettingsError::NoRevision);

@@ -71,10 +71,8 @@ impl fmt::Display for Endpoint {
 }
 
 impl Target {
-    /// Parses an address. `trust` is used for `https` addresses only.
-    ///
-    /// # Errors
-    /// Fails if the URL cannot be that of an upstream, or an `https` URL has no `trust`.
+    /// Parses an address. `trust` is used for `https` addresses only. Fails if the URL cannot be
+    /// that of an upstream, or an `https` URL has no `trust`.
     pub(crate) fn new(
         address: UpstreamAddress,
         trust: Option<UpstreamTrust>,

@@ -99,10 +99,7 @@ fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
 }
 
 /// Signs a token and returns its compact serialization. Neither the header nor the payload is
-/// checked.
-///
-/// # Errors
-/// Fails if OpenSSL cannot sign.
+/// checked. Fails if OpenSSL cannot sign.
 pub(crate) fn sign(
     signer: &dyn JwsSigner,
     header: impl AsRef<[u8]>,

@@ -25,11 +25,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Parses a decoded header.
-    ///
-    /// # Errors
-    /// Fails if it is not a JSON object of at most 64 members, has a duplicate member, or is not of
-    /// a token that this crate can verify.
+    /// Parses a decoded header. Fails if it is not a JSON object of at most 64 members, has a
+    /// duplicate member, or is not of a token that this crate can verify.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, JoseError> {
         let json = str::from_utf8(json).map_err(|_| JoseError::MalformedHeader)?;
         let mut deserializer = serde_json::Deserializer::from_str(json);

@@ -26,11 +26,8 @@ pub(crate) struct VerifyingKey {
 
 impl VerifyingKey {
     /// Imports a key once for each allowed algorithm that it can be used with. Only an RSA key
-    /// without `alg` can be used with more than one.
-    ///
-    /// # Errors
-    /// Fails if the key is not for signatures, is malformed or weak, or cannot be used with any
-    /// allowed algorithm.
+    /// without `alg` can be used with more than one. Fails if the key is not for signatures, is
+    /// malformed or weak, or cannot be used with any allowed algorithm.
     pub(crate) fn import(jwk: &Jwk, allowed: AlgorithmSet) -> Result<Vec<Self>, KeyError> {
         if !allows_verification(jwk) {
             return Err(KeyError::NotForSignatures);

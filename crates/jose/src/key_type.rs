@@ -15,10 +15,8 @@ pub(crate) enum KeyType {
 }
 
 impl KeyType {
-    /// Returns the type of a JWK.
-    ///
-    /// # Errors
-    /// Fails with [`KeyError::UnsupportedType`] for other types and curves.
+    /// Returns the type of a JWK. Fails with [`KeyError::UnsupportedType`] for other types and
+    /// curves.
     pub(crate) fn from_jwk(jwk: &Jwk) -> Result<Self, KeyError> {
         match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) => Ok(Self::Rsa),

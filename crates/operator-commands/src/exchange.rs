@@ -12,11 +12,8 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-/// Sends a request and reads its response. There is no time limit.
-///
-/// # Errors
-/// Fails when the connection fails, the response is not valid, or its body has more than `max_body`
-/// bytes.
+/// Sends a request and reads its response. There is no time limit. Fails when the connection fails,
+/// the response is not valid, or its body has more than `max_body` bytes.
 pub(super) async fn exchange<S>(
     stream: S,
     request: Request,

@@ -17,12 +17,9 @@ use portcullis_terminal::{print, print_warning};
 use self::{questions::Questions, setup::Setup, target::Target};
 use crate::cli;
 
-/// Asks, tests and writes.
-///
-/// # Errors
-/// Fails when an answer is invalid or missing, the tests find problems that the user does not
-/// accept, or the file cannot be written. Nothing is written then, unless only the directory cannot
-/// be synchronized or the next steps cannot be printed.
+/// Asks, tests and writes. Fails when an answer is invalid or missing, the tests find problems that
+/// the user does not accept, or the file cannot be written. Nothing is written then, unless only
+/// the directory cannot be synchronized or the next steps cannot be printed.
 pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     let mut questions = Questions::in_terminal();
     if questions.is_none() {

@@ -89,10 +89,7 @@ async fn accept(
 }
 
 /// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all
-/// have requests in progress, the new one waits.
-///
-/// # Errors
-/// Fails when the semaphore is closed.
+/// have requests in progress, the new one waits. Fails when the semaphore is closed.
 pub(super) async fn acquire_permit(
     permits: &Arc<Semaphore>,
     connections: &ConnectionTable,

@@ -80,10 +80,8 @@ pub(super) struct AdminServer {
 }
 
 impl AdminServer {
-    /// Returns the server at a bound listener.
-    ///
-    /// # Errors
-    /// Fails when TLS cannot be set up, or outside of a runtime.
+    /// Returns the server at a bound listener. Fails when TLS cannot be set up, or outside of a
+    /// runtime.
     pub(super) fn new(
         listener: AdminListener,
         plan: &AdminPlan,

@@ -41,10 +41,8 @@ struct Message<'a> {
 }
 
 impl DemoServer {
-    /// Returns the demo server of a resource that serves these revisions.
-    ///
-    /// # Errors
-    /// Never here. A package without the feature `dev` has no demo server.
+    /// Returns the demo server of a resource that serves these revisions. Never fails here. A
+    /// package without the feature `dev` has no demo server.
     pub(crate) fn new(served: Revisions) -> anyhow::Result<Self> {
         Ok(Self { served })
     }

@@ -132,10 +132,8 @@ enum Directory {
 }
 
 /// Returns the keys of the chain: the configured ones, or else those in the state directory. `None`
-/// if records are not chained.
-///
-/// # Errors
-/// Fails if there is no usable key, and the configuration does not permit records without a chain.
+/// if records are not chained. Fails if there is no usable key, and the configuration does not
+/// permit records without a chain.
 fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option<ChainKeys>> {
     if let Some(keys) = &audit.keys {
         return Ok(Some(keys.clone()));
@@ -169,10 +167,8 @@ fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option
 }
 
 /// Starts the trail. Logs why a new chain begins, if the former one cannot be continued and the
-/// configuration permits that.
-///
-/// # Errors
-/// As [`AuditTrail::start`]. The message names the key and the fix.
+/// configuration permits that. Fails as [`AuditTrail::start`] does. The message names the key and
+/// the fix.
 fn start_trail(
     audit: &AuditPlan,
     keys: Option<&ChainKeys>,

@@ -34,10 +34,7 @@ pub(super) struct Shutdown {
 
 impl Shutdown {
     /// Ends everything, within the configured time and [`FINAL_FLUSH_TIMEOUT`] for each of the last
-    /// steps.
-    ///
-    /// # Errors
-    /// Fails when the last access lines cannot be written.
+    /// steps. Fails when the last access lines cannot be written.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let Self {
             state,

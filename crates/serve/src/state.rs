@@ -66,8 +66,6 @@ impl ServerState {
     /// Builds the state for the current runtime, without network access before
     /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since the
     /// `previous` state are used again, with their keys, cached tokens, counts and connections.
-    ///
-    /// # Errors
     /// Fails when the plan cannot run. Nothing has changed then.
     pub(super) fn new(
         plan: &Plan,

@@ -32,10 +32,7 @@ pub(super) struct Tls {
 struct Current(ArcSwap<CertifiedKey>);
 
 impl Tls {
-    /// Uses the certificate that was loaded at startup.
-    ///
-    /// # Errors
-    /// Fails when TLS cannot be set up.
+    /// Uses the certificate that was loaded at startup. Fails when TLS cannot be set up.
     pub(super) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
         let current = Arc::new(Current(ArcSwap::new(Arc::clone(
             &files.first().certificate,
@@ -54,10 +51,8 @@ impl Tls {
         })
     }
 
-    /// As [`new`](Self::new), with the expiry of the certificate in the metrics.
-    ///
-    /// # Errors
-    /// Fails when TLS cannot be set up.
+    /// As [`new`](Self::new), with the expiry of the certificate in the metrics. Fails when TLS
+    /// cannot be set up.
     pub(super) fn measured(files: &TlsFiles, metrics: Option<&Metrics>) -> anyhow::Result<Self> {
         let tls = Self::new(files)?;
         if let Some(metrics) = metrics {
@@ -66,10 +61,7 @@ impl Tls {
         Ok(tls)
     }
 
-    /// Performs the handshake with a client.
-    ///
-    /// # Errors
-    /// Fails when the handshake fails or takes too long.
+    /// Performs the handshake with a client. Fails when the handshake fails or takes too long.
     pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

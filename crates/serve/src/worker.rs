@@ -56,10 +56,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended;
-    /// `done` is dropped then.
-    ///
-    /// # Errors
-    /// Fails when the runtime or the thread cannot be created.
+    /// `done` is dropped then. Fails when the runtime or the thread cannot be created.
     pub(super) fn start<H: Handler>(
         number: usize,
         handler: H,
@@ -183,10 +180,7 @@ fn spawn<H: Handler>(
 }
 
 impl<H: Handler> ConnectionContext<H> {
-    /// Serves a connection.
-    ///
-    /// # Errors
-    /// Fails when the socket cannot be used, or the TLS handshake fails.
+    /// Serves a connection. Fails when the socket cannot be used, or the TLS handshake fails.
     async fn serve(
         &self,
         stream: TcpStream,

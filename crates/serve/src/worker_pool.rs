@@ -36,10 +36,7 @@ pub(super) struct WorkersEnd {
 
 impl WorkerPool {
     /// Starts the workers of a plan. When `draining` is true, they close their connections as soon
-    /// as no request is in progress.
-    ///
-    /// # Errors
-    /// Fails when a thread or its runtime cannot be created.
+    /// as no request is in progress. Fails when a thread or its runtime cannot be created.
     pub(super) fn start(
         plan: &Plan,
         state: &Arc<ArcSwap<ServerState>>,

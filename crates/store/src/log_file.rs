@@ -68,11 +68,8 @@ impl Replacement {
 
 impl LogFile {
     /// Opens a file, or creates it with the records of `first`; an empty file counts as missing.
-    /// Rewrites it with the records that `needed` keeps, and returns them.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or written, has another format, is too large, or is
-    /// damaged.
+    /// Rewrites it with the records that `needed` keeps, and returns them. Fails if the file cannot
+    /// be read or written, has another format, is too large, or is damaged.
     pub(crate) fn open<R: Record>(
         directory: &StateDirectory,
         name: &str,
@@ -143,13 +140,10 @@ impl LogFile {
     }
 
     /// Rewrites the file with the records that `needed` keeps, if it has grown to twice its size
-    /// since it was last rewritten.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or replaced. The old one stays in use, and this is tried
-    /// again when it has doubled. Also fails if the new file cannot be opened or is not durable.
-    /// Then [`append`](Self::append) opens it, or [`sync`](Self::sync) makes it durable, before
-    /// anything else counts as written.
+    /// since it was last rewritten. Fails if the file cannot be read or replaced. The old one stays
+    /// in use, and this is tried again when it has doubled. Also fails if the new file cannot be
+    /// opened or is not durable. Then [`append`](Self::append) opens it, or [`sync`](Self::sync)
+    /// makes it durable, before anything else counts as written.
     pub(crate) fn compact<R: Record>(
         &mut self,
         directory: &StateDirectory,

@@ -79,8 +79,6 @@ impl Throttle {
     }
 
     /// Waits for a permit behind the tokens that wait already. A dropped future leaves the queue.
-    ///
-    /// # Errors
     /// Fails with [`VerifyError::Busy`] if too many tokens wait, or at the deadline.
     pub(crate) async fn acquire<'c>(
         self: &Arc<Self>,

@@ -220,12 +220,9 @@ impl TrustedIssuer {
     }
 
     /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not
-    /// validated. `number` differs before and after the token was found inactive elsewhere.
-    ///
-    /// # Errors
-    /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline,
-    /// and with [`VerifyError::IntrospectionBusy`] if too many calls are running or too many
-    /// requests wait.
+    /// validated. `number` differs before and after the token was found inactive elsewhere. Fails
+    /// with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline, and with
+    /// [`VerifyError::IntrospectionBusy`] if too many calls are running or too many requests wait.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,

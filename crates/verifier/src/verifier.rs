@@ -186,10 +186,7 @@ impl Verifier {
     }
 
     /// Verifies a token without the cache and updates the cache. A rejected token is removed from
-    /// it.
-    ///
-    /// # Errors
-    /// As [`verify`](Self::verify).
+    /// it. Fails as [`verify`](Self::verify) does.
     pub(crate) async fn verify_again(
         &self,
         token: &AccessToken,

@@ -63,10 +63,8 @@ struct Programs {
     server: PathBuf,
 }
 
-/// Counts, prints, and compares with the table or writes it.
-///
-/// # Errors
-/// Fails without valgrind, at an unexpected response, and when a check finds a change.
+/// Counts, prints, and compares with the table or writes it. Fails without valgrind, at an
+/// unexpected response, and when a check finds a change.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let programs = options.programs()?;
     let root = workspace::root();

@@ -23,10 +23,7 @@ pub(super) fn times(requests: u32) -> usize {
 }
 
 /// Sends this number of requests on each connection, reads the responses, and returns the elapsed
-/// time.
-///
-/// # Errors
-/// Fails when a response is not 200.
+/// time. Fails when a response is not 200.
 pub(super) async fn run(
     address: SocketAddr,
     request: &RequestTemplate,
@@ -36,10 +33,8 @@ pub(super) async fn run(
 }
 
 /// Returns the time in which half of the connections send `valid` requests, while the other half
-/// sends `other` requests, whose responses are ignored.
-///
-/// # Errors
-/// Fails when a response to a `valid` request is not 200.
+/// sends `other` requests, whose responses are ignored. Fails when a response to a `valid` request
+/// is not 200.
 pub(super) async fn run_beside(
     address: SocketAddr,
     valid: &RequestTemplate,

@@ -112,10 +112,8 @@ impl<'a> Setup<'a> {
     }
 
     /// Waits for the access lines of this number of requests since the log was cleared, and returns
-    /// how many are missing. The server drops lines if the log is too slow.
-    ///
-    /// # Errors
-    /// Fails when there are more lines than requests.
+    /// how many are missing. The server drops lines if the log is too slow. Fails when there are
+    /// more lines than requests.
     pub(super) async fn lines_missing(&self, requests: usize) -> anyhow::Result<usize> {
         let mut found = 0;
         let mut grew = Instant::now();

@@ -27,10 +27,8 @@ impl RequestTemplate {
     }
 
     /// Creates a template. The text replaces the bytes of the request that start `offset` bytes
-    /// after the start of `part`.
-    ///
-    /// # Errors
-    /// Fails if the request does not contain the part, or ends before the end of the text.
+    /// after the start of `part`. Fails if the request does not contain the part, or ends before
+    /// the end of the text.
     pub(super) fn new(
         request: Vec<u8>,
         part: &str,

@@ -67,8 +67,6 @@ struct Server<'a> {
 
 impl<'a> Servers<'a> {
     /// Starts all servers, one after the other, and measures the starts of the server under test.
-    ///
-    /// # Errors
     /// Fails when a program does not start or does not respond.
     pub(super) async fn start(
         portcullis: &'a Path,
@@ -192,11 +190,9 @@ impl<'a> Servers<'a> {
         Variant::of_run(self.baseline.is_some())
     }
 
-    /// Measures one variant in one round, with this number of requests per connection.
-    ///
-    /// # Errors
-    /// Fails when a response is not 200, or the upstream did not receive exactly as many requests
-    /// as there are responses.
+    /// Measures one variant in one round, with this number of requests per connection. Fails when a
+    /// response is not 200, or the upstream did not receive exactly as many requests as there are
+    /// responses.
     pub(super) async fn measure(&self, variant: Variant, times: usize) -> anyhow::Result<Sample> {
         let Target {
             process,

@@ -28,10 +28,7 @@ struct Row {
     allocations: u64,
 }
 
-/// Runs the benchmark and prints its figures.
-///
-/// # Errors
-/// Fails when a goal is missed.
+/// Runs the benchmark and prints its figures. Fails when a goal is missed.
 pub(super) fn run() -> anyhow::Result<()> {
     let mut command = workspace::cargo(&[
         "bench",

@@ -78,10 +78,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     report.check_goals()
 }
 
-/// Runs the traffic for this time.
-///
-/// # Errors
-/// Fails at the first unexpected response.
+/// Runs the traffic for this time. Fails at the first unexpected response.
 async fn measure(duration: Duration, program: &Path) -> anyhow::Result<Report> {
     let folder = Scratch::folder("soak");
     let issuer = RotatingIssuer::start();

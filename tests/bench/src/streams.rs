@@ -57,10 +57,7 @@ const RESERVED_FILES: u64 = 600;
 /// How long the server has to return memory after the streams have closed.
 const SETTLE: Duration = Duration::from_secs(15);
 
-/// Measures and prints.
-///
-/// # Errors
-/// Fails when a stream does not open, or a goal is missed.
+/// Measures and prints. Fails when a stream does not open, or a goal is missed.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),

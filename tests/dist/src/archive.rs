@@ -29,10 +29,8 @@ const FILES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Packs the program, manual pages and completions for this target.
-///
-/// # Errors
-/// Fails when a file cannot be read or written.
+/// Packs the program, manual pages and completions for this target. Fails when a file cannot be
+/// read or written.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let name = format!("portcullis-{}-{}", release.version, target.triple);
     let staging = release.stage("archive")?;

@@ -49,10 +49,7 @@ pub(crate) fn path(release: &Release, target: &Target, features: Features) -> Pa
         .join("portcullis")
 }
 
-/// Builds the program.
-///
-/// # Errors
-/// Fails when the build fails.
+/// Builds the program. Fails when the build fails.
 pub(crate) fn build(
     release: &Release,
     target: &Target,

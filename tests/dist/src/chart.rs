@@ -6,10 +6,7 @@ use anyhow::Context as _;
 
 use crate::{release::Release, report::Step, shell};
 
-/// Packs the chart.
-///
-/// # Errors
-/// Fails when the chart cannot be read or packed.
+/// Packs the chart. Fails when the chart cannot be read or packed.
 pub(crate) fn build(release: &Release) -> anyhow::Result<Step> {
     let staging = release.stage("chart")?;
     shell::run(

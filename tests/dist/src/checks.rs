@@ -19,10 +19,7 @@ use crate::{
 /// is open.
 const MAX_EXPOSURE: f64 = 2.0;
 
-/// Runs all checks.
-///
-/// # Errors
-/// Fails when the folder for the checks cannot be written.
+/// Runs all checks. Fails when the folder for the checks cannot be written.
 pub(crate) fn run(report: &mut Report) -> anyhow::Result<()> {
     let (deploy, folder) = (
         workspace::root().join("deploy"),

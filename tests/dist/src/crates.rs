@@ -5,10 +5,8 @@ use xtask::workspace;
 use crate::{release::Release, report::Step, shell};
 
 /// Packs all crates that are published, and resolves the dependencies of each among them and in the
-/// registry. It uploads nothing and does not compile the packed crates.
-///
-/// # Errors
-/// Fails when a crate cannot be packed, such as when a dependency has no version.
+/// registry. It uploads nothing and does not compile the packed crates. Fails when a crate cannot
+/// be packed, such as when a dependency has no version.
 pub(crate) fn dry_run(_: &Release) -> anyhow::Result<Step> {
     let mut cargo = workspace::cargo(&[
         "publish",

@@ -24,10 +24,8 @@ const COMPLETIONS: [&str; 3] = [
     "usr/share/fish/vendor_completions.d/portcullis.fish",
 ];
 
-/// Builds the package, if `dpkg-deb` is installed.
-///
-/// # Errors
-/// Fails when a file cannot be read or written, or `dpkg-deb` fails.
+/// Builds the package, if `dpkg-deb` is installed. Fails when a file cannot be read or written, or
+/// `dpkg-deb` fails.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     if !shell::exists("dpkg-deb") {
         return Ok(Step::NotRun("dpkg-deb is not installed".to_owned()));
@@ -127,10 +125,7 @@ fn changelog_entry(version: &str, maintainer: &str, date: &str) -> String {
     )
 }
 
-/// Runs Debian's checks of packages.
-///
-/// # Errors
-/// Fails when `lintian` reports an error or a warning.
+/// Runs Debian's checks of packages. Fails when `lintian` reports an error or a warning.
 pub(crate) fn lintian(release: &Release, target: &Target) -> anyhow::Result<Step> {
     if !shell::exists("lintian") {
         return Ok(Step::NotRun("lintian is not installed".to_owned()));

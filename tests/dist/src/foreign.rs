@@ -39,10 +39,8 @@ const EXCEPTIONS: [Exception; 1] = [Exception {
 const HEADERS: &str = "/usr/include";
 
 /// Checks each published crate, in the order of their layers. Crates that do not compile are part
-/// of the result and not a failure, because there are no packages for these targets.
-///
-/// # Errors
-/// Fails when the headers of OpenSSL cannot be copied.
+/// of the result and not a failure, because there are no packages for these targets. Fails when the
+/// headers of OpenSSL cannot be copied.
 pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
     if let Some(reason) = missing_standard_library(triple) {
         return Ok(Step::NotRun(reason));

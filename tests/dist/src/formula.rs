@@ -10,10 +10,7 @@ use crate::{
     shell,
 };
 
-/// Packs the files of the last commit.
-///
-/// # Errors
-/// Fails when git fails.
+/// Packs the files of the last commit. Fails when git fails.
 pub(crate) fn source(release: &Release) -> anyhow::Result<Step> {
     let file = source_path(release);
     let mut git = Command::new("git");
@@ -32,10 +29,8 @@ pub(crate) fn source(release: &Release) -> anyhow::Result<Step> {
     Ok(Step::Built(vec![file]))
 }
 
-/// Fills in the version, the address and the checksum of the source archive.
-///
-/// # Errors
-/// Fails when there is no source archive.
+/// Fills in the version, the address and the checksum of the source archive. Fails when there is no
+/// source archive.
 pub(crate) fn formula(release: &Release) -> anyhow::Result<Step> {
     let template = fs::read_to_string(release.deploy("homebrew/portcullis.rb"))
         .context("the formula cannot be read")?;
@@ -49,10 +44,8 @@ pub(crate) fn formula(release: &Release) -> anyhow::Result<Step> {
     Ok(Step::Built(vec![file]))
 }
 
-/// Replaces names in capital letters between `@` by their values.
-///
-/// # Errors
-/// Fails when a name is not in the template, or the template has a name without a value.
+/// Replaces names in capital letters between `@` by their values. Fails when a name is not in the
+/// template, or the template has a name without a value.
 pub(crate) fn fill(template: &str, values: &[(&str, &String)]) -> anyhow::Result<String> {
     let mut text = template.to_owned();
     for (name, value) in values {

@@ -16,10 +16,7 @@ use crate::{
 const MAX_SIZE: u64 = 20_000_000;
 
 /// Builds the image, runs it if this machine can, and writes it as an archive that `docker load`
-/// and `podman load` read.
-///
-/// # Errors
-/// Fails when the image cannot be built or run, or is too large.
+/// and `podman load` read. Fails when the image cannot be built or run, or is too large.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let context = release.stage(&format!("image/{}", target.debian))?;
     install(

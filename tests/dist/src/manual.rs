@@ -15,8 +15,6 @@ pub(crate) const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// Writes the pages into `man` and the scripts into `completions` of a folder, and returns it.
-///
-/// # Errors
 /// Fails when the program for this machine cannot be built or run.
 pub(crate) fn write(release: &Release, features: Features) -> anyhow::Result<PathBuf> {
     let folder = release.stage(&format!("manual-{}", features.name()))?;

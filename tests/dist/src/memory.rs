@@ -26,10 +26,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time at rest before the measurement.
 const REST: Duration = Duration::from_secs(3);
 
-/// Starts the static server program and measures it.
-///
-/// # Errors
-/// Fails when the server does not start, or needs more memory.
+/// Starts the static server program and measures it. Fails when the server does not start, or needs
+/// more memory.
 pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step> {
     if !target.is_native() {
         return Ok(Step::NotRun(

@@ -15,10 +15,7 @@ use crate::{
     target::{NpmPlatform, TARGETS, Target},
 };
 
-/// Packs the package with the launcher.
-///
-/// # Errors
-/// Fails when a file cannot be read or written, or npm fails.
+/// Packs the package with the launcher. Fails when a file cannot be read or written, or npm fails.
 pub(crate) fn launcher(release: &Release) -> anyhow::Result<Step> {
     let folder = release.stage("npm/portcullis-mcp")?;
     let manifest = fs::read_to_string(release.deploy("npm/package.json"))
@@ -43,10 +40,8 @@ pub(crate) fn launcher(release: &Release) -> anyhow::Result<Step> {
     pack(release, &folder)
 }
 
-/// Packs the package with the program for one platform.
-///
-/// # Errors
-/// Fails when a file cannot be read or written, or npm fails.
+/// Packs the package with the program for one platform. Fails when a file cannot be read or
+/// written, or npm fails.
 pub(crate) fn platform(
     release: &Release,
     target: &Target,

@@ -23,10 +23,8 @@ const PINS: [&str; 4] = [
     "tests/dist/requirements/checks.txt",
 ];
 
-/// Writes the statement about the packages of this build.
-///
-/// # Errors
-/// Fails when git or rustc fails, or a file cannot be read or written.
+/// Writes the statement about the packages of this build. Fails when git or rustc fails, or a file
+/// cannot be read or written.
 pub(crate) fn write(release: &Release, packages: &[PathBuf]) -> anyhow::Result<Step> {
     let git = |arguments: &[&str]| {
         shell::output(

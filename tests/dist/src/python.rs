@@ -5,10 +5,8 @@ use std::{fs, path::Path, process::Command};
 use crate::shell;
 
 /// Creates a virtual environment with the packages of a requirements file, and replaces an existing
-/// one. A package without a hash in the file, or with another one, is not installed.
-///
-/// # Errors
-/// Fails when Python is missing, a package cannot be installed, or its hash differs.
+/// one. A package without a hash in the file, or with another one, is not installed. Fails when
+/// Python is missing, a package cannot be installed, or its hash differs.
 pub(crate) fn install(environment: &Path, requirements: &str) -> anyhow::Result<()> {
     shell::output(
         Command::new("python3")

@@ -33,10 +33,8 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// Prepares a release of the current version, and creates its folders.
-    ///
-    /// # Errors
-    /// Fails when the workspace cannot be read, or the folders cannot be written.
+    /// Prepares a release of the current version, and creates its folders. Fails when the workspace
+    /// cannot be read, or the folders cannot be written.
     pub(crate) fn new(profile: &str, url: &str, maintainer: &str) -> anyhow::Result<Self> {
         let root = workspace::root();
         let version = version(&root)?;
@@ -69,10 +67,8 @@ impl Release {
         self.root.join("deploy").join(file)
     }
 
-    /// Creates an empty folder for a package.
-    ///
-    /// # Errors
-    /// Fails when it cannot be created, or the files of a former build cannot be removed.
+    /// Creates an empty folder for a package. Fails when it cannot be created, or the files of a
+    /// former build cannot be removed.
     pub(crate) fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.staging.join(name);
         if folder.exists() {
@@ -85,10 +81,7 @@ impl Release {
     }
 
     /// Writes `SHA256SUMS` with the files that this build has written, and no others of the folder.
-    /// `sha256sum --check SHA256SUMS` verifies them.
-    ///
-    /// # Errors
-    /// Fails when a file cannot be read.
+    /// `sha256sum --check SHA256SUMS` verifies them. Fails when a file cannot be read.
     pub(crate) fn checksums(&self, built: &[PathBuf]) -> anyhow::Result<Step> {
         let lines: String = self
             .digests(built)?
@@ -102,10 +95,7 @@ impl Release {
 
     /// Returns the names of the built files that are packages, in alphabetical order, and their
     /// SHA-256 hashes. Others, such as programs that are packed, are not in the folder of the
-    /// packages.
-    ///
-    /// # Errors
-    /// Fails when a file cannot be read.
+    /// packages. Fails when a file cannot be read.
     pub(crate) fn digests(&self, built: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
         let packages = built.iter().filter(|file| file.parent() == Some(&self.out));
         packages
@@ -120,10 +110,7 @@ impl Release {
     }
 }
 
-/// Returns the version of the workspace.
-///
-/// # Errors
-/// Fails when `Cargo.toml` cannot be read or has none.
+/// Returns the version of the workspace. Fails when `Cargo.toml` cannot be read or has none.
 pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
     let manifest =
         fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
@@ -136,10 +123,7 @@ pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
         .to_owned())
 }
 
-/// Returns the SHA-256 hash of a file in hexadecimal digits.
-///
-/// # Errors
-/// Fails when the file cannot be read.
+/// Returns the SHA-256 hash of a file in hexadecimal digits. Fails when the file cannot be read.
 pub(crate) fn sha256(file: &Path) -> anyhow::Result<String> {
     let content = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     Ok(Sha256::digest(&content)
@@ -167,19 +151,13 @@ impl FileMode {
     }
 }
 
-/// Copies a file, and creates its folders.
-///
-/// # Errors
-/// Fails when a file or folder cannot be written.
+/// Copies a file, and creates its folders. Fails when a file or folder cannot be written.
 pub(crate) fn install(from: &Path, to: &Path, mode: FileMode) -> anyhow::Result<()> {
     let content = fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
     install_content(&content, to, mode)
 }
 
-/// Writes a file as [`install`] does.
-///
-/// # Errors
-/// Fails when a file or folder cannot be written.
+/// Writes a file as [`install`] does. Fails when a file or folder cannot be written.
 pub(crate) fn install_content(content: &[u8], to: &Path, mode: FileMode) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if let Some(folder) = to.parent() {

@@ -52,10 +52,7 @@ impl Report {
         self.files.clone()
     }
 
-    /// Prints all results.
-    ///
-    /// # Errors
-    /// Fails when a step failed.
+    /// Prints all results. Fails when a step failed.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         println!("{}", self.lines.join("\n"));
         ensure!(self.failed == 0, "{} of the steps failed", self.failed);

@@ -36,10 +36,8 @@ struct Facts {
     dependencies: BTreeSet<Crate>,
 }
 
-/// Writes the bills of materials of the programs for a target.
-///
-/// # Errors
-/// Fails when cargo fails, or its output is not understood.
+/// Writes the bills of materials of the programs for a target. Fails when cargo fails, or its
+/// output is not understood.
 pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let write = |features: &Features| {
         let content = content(&release.root, &release.version, target, *features)?;
@@ -66,10 +64,8 @@ fn file_name(version: &str, target: &Target, features: Features) -> String {
     format!("portcullis-{version}-{}{program}.cdx.json", target.triple)
 }
 
-/// Returns the bill of materials of a program.
-///
-/// # Errors
-/// Fails when cargo fails, or its output is not understood.
+/// Returns the bill of materials of a program. Fails when cargo fails, or its output is not
+/// understood.
 pub(crate) fn content(
     root: &Path,
     version: &str,

@@ -4,10 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, bail, ensure};
 
-/// Runs a command. Its output goes to the terminal.
-///
-/// # Errors
-/// Fails when it cannot be started or fails.
+/// Runs a command. Its output goes to the terminal. Fails when it cannot be started or fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let name = name(command);
     let status = command
@@ -17,10 +14,8 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns its standard output.
-///
-/// # Errors
-/// Fails when it cannot be started or fails. The message has its standard error.
+/// Runs a command and returns its standard output. Fails when it cannot be started or fails. The
+/// message has its standard error.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let name = name(command);
     let output = command
@@ -43,10 +38,7 @@ pub(crate) fn exists(program: &str) -> bool {
 }
 
 /// Packs an entry of a folder reproducibly: sorted, without names of owners, with one modification
-/// time.
-///
-/// # Errors
-/// Fails when `tar` or `gzip` fails.
+/// time. Fails when `tar` or `gzip` fails.
 pub(crate) fn tar_gz(folder: &Path, entry: &str, time: u64, file: &Path) -> anyhow::Result<()> {
     let mut tar = Command::new("tar");
     tar.args([

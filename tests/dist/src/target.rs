@@ -64,10 +64,7 @@ pub(crate) const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// Returns the target with this name.
-    ///
-    /// # Errors
-    /// Fails when there is none. The message lists the names.
+    /// Returns the target with this name. Fails when there is none. The message lists the names.
     pub(crate) fn parse(triple: &str) -> anyhow::Result<&'static Self> {
         let known = || {
             TARGETS

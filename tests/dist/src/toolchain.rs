@@ -74,10 +74,8 @@ pub(crate) struct Zig {
 }
 
 impl Zig {
-    /// Returns zig, and installs it if necessary.
-    ///
-    /// # Errors
-    /// Fails with the reason why it cannot be installed or used.
+    /// Returns zig, and installs it if necessary. Fails with the reason why it cannot be installed
+    /// or used.
     pub(crate) fn new(release: &Release) -> Result<Self, String> {
         Self::in_environment(&release.staging.join("zig"), install)
             .map_err(|error| format!("{error:#}"))
@@ -114,10 +112,8 @@ impl Zig {
     }
 }
 
-/// Returns `PATH` with a folder before all others.
-///
-/// # Errors
-/// Fails if the folder's path has the separator of `PATH`.
+/// Returns `PATH` with a folder before all others. Fails if the folder's path has the separator of
+/// `PATH`.
 fn search_path(first: &Path, path: Option<OsString>) -> anyhow::Result<OsString> {
     let path = path.unwrap_or_default();
     let folders = [first.to_owned()]

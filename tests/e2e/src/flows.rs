@@ -130,10 +130,8 @@ enum IdentityProvider {
     Keycloak,
 }
 
-/// Builds the program and runs what is selected.
-///
-/// # Errors
-/// Fails when a step fails. The error names the folder with the output of the programs.
+/// Builds the program and runs what is selected. Fails when a step fails. The error names the
+/// folder with the output of the programs.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?
         .program("portcullis")?;

@@ -29,10 +29,7 @@ pub(super) struct Redis {
 
 impl Redis {
     /// Starts a server. If the program is not installed, prints a note and returns `None`, except
-    /// in a full run.
-    ///
-    /// # Panics
-    /// Panics if the program is not installed in a full run.
+    /// in a full run. Panics if the program is not installed in a full run.
     #[expect(clippy::print_stderr, reason = "a skipped scenario prints a note")]
     pub(super) async fn start() -> Option<Self> {
         let is_installed = Command::new("redis-server")

@@ -41,10 +41,8 @@ struct ReasonCode {
     fix: String,
 }
 
-/// Returns the page for the current codes.
-///
-/// # Errors
-/// Fails when a code has no text or several, or a text has no code.
+/// Returns the page for the current codes. Fails when a code has no text or several, or a text has
+/// no code.
 pub(crate) fn current() -> anyhow::Result<String> {
     let texts = fs::read_to_string(workspace::root().join(TEXTS))
         .with_context(|| format!("{TEXTS} cannot be read"))?;

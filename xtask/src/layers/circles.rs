@@ -13,10 +13,8 @@ use super::imports::{ModulePath, imports};
 pub(super) struct Modules(BTreeMap<ModulePath, BTreeSet<ModulePath>>);
 
 impl Modules {
-    /// Reads the modules below a source folder. Those of tests are left out.
-    ///
-    /// # Errors
-    /// Fails if a file cannot be read.
+    /// Reads the modules below a source folder. Those of tests are left out. Fails if a file cannot
+    /// be read.
     pub(super) fn read(source: &Path) -> io::Result<Self> {
         let mut texts = BTreeMap::new();
         read_folder(source, &ModulePath::new(), &mut texts)?;

@@ -12,10 +12,8 @@ use super::Tests;
 /// The folders with tests, relative to the workspace's root.
 const FOLDERS: &[&str] = &["crates", "examples", "fuzz/bodies", "tests", "xtask"];
 
-/// Returns all tests of the workspace by the numbers in their doc comments.
-///
-/// # Errors
-/// Fails if a folder does not exist, or a file cannot be read.
+/// Returns all tests of the workspace by the numbers in their doc comments. Fails if a folder does
+/// not exist, or a file cannot be read.
 pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
     for folder in FOLDERS {

@@ -30,10 +30,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// Fails when it cannot be read, or is a directory.
+    /// Opens a file. Fails when it cannot be read, or is a directory.
     pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
         let open = || -> io::Result<File> {
             let file = File::open(path)?;
@@ -53,10 +50,7 @@ impl Lines {
     }
 
     /// Returns the next line. A longer one than any record is returned in parts, which are not
-    /// records.
-    ///
-    /// # Errors
-    /// Fails when the file cannot be read.
+    /// records. Fails when the file cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         self.buffer.clear();
         let read = self

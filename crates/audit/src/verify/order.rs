@@ -14,10 +14,8 @@ struct FirstRecord<'a> {
 }
 
 /// Returns the files in the order of their first records: by number if at most one file begins a
-/// chain, and otherwise by time. The names do not matter. Empty files come last.
-///
-/// # Errors
-/// Fails when a file cannot be read.
+/// chain, and otherwise by time. The names do not matter. Empty files come last. Fails when a file
+/// cannot be read.
 pub(super) fn in_chain_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
     let mut first_records = Vec::new();
     let mut empty = Vec::new();

@@ -78,10 +78,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Verifies a line.
-    ///
-    /// # Errors
-    /// Fails when the chain is broken at this line or before it.
+    /// Verifies a line. Fails when the chain is broken at this line or before it.
     pub(super) fn line(&mut self, file: &'a Path, line: &Line<'_>) -> Result<(), Break> {
         let place = Place {
             file,

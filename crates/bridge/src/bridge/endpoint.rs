@@ -89,11 +89,9 @@ impl Endpoint {
     /// [`RequestAuthorization`](portcullis_client::RequestAuthorization) defines, unless
     /// `token_renewal` disables that; this can wait for the user. A refused connection is retried,
     /// and so is a busy server that sends `Retry-After`. Redirects within the resource are followed
-    /// as [`ResourceRedirects`] defines. Every other status is returned.
-    ///
-    /// # Errors
-    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is
-    /// final: for a renewed token, or still with `Retry-After` after the retries.
+    /// as [`ResourceRedirects`] defines. Every other status is returned. Fails when there is no
+    /// response, no token can be obtained, a redirect is refused, or a 401 is final: for a renewed
+    /// token, or still with `Retry-After` after the retries.
     pub(crate) async fn send(
         &self,
         mut request: FetchRequest,
@@ -175,10 +173,8 @@ impl Endpoint {
         }
     }
 
-    /// Reads the whole body of a response, up to the size and time limits of the settings.
-    ///
-    /// # Errors
-    /// As [`read_body`].
+    /// Reads the whole body of a response, up to the size and time limits of the settings. Fails as
+    /// [`read_body`] does.
     pub(crate) async fn read(
         &self,
         body: Box<dyn BodyStream>,
@@ -192,10 +188,7 @@ impl Endpoint {
     }
 
     /// Reads the body of an error response, up to [`MAX_ERROR_SIZE`], which the budget does not
-    /// count.
-    ///
-    /// # Errors
-    /// As [`read_body`].
+    /// count. Fails as [`read_body`] does.
     pub(crate) async fn read_error(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
         let max_message = self.settings.max_message.min(MAX_ERROR_SIZE);
         let limits = BodyLimits {

@@ -87,10 +87,8 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>,
 }
 
 impl Message {
-    /// Parses one message. Line breaks between its tokens become spaces.
-    ///
-    /// # Errors
-    /// As the variants of [`MessageError`] say. Duplicate members are an error, if they are parsed.
+    /// Parses one message. Line breaks between its tokens become spaces. Fails as the variants of
+    /// [`MessageError`] say. Duplicate members are an error, if they are parsed.
     pub(crate) fn parse(text: Bytes) -> Result<Self, MessageError> {
         let text = on_one_line(text);
         let kind = kind(&text)?;
@@ -98,10 +96,8 @@ impl Message {
     }
 
     /// Parses a server's message, or several in an array, as 2025-03-26 allows. Each is parsed
-    /// again when it is returned, so that only one message of an array takes memory.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse), if any message of the array is invalid.
+    /// again when it is returned, so that only one message of an array takes memory. Fails as
+    /// [`parse`](Self::parse) does, if any message of the array is invalid.
     pub(crate) fn parse_all(
         text: Bytes,
     ) -> Result<impl Iterator<Item = Self> + Send, MessageError> {

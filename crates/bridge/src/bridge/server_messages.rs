@@ -21,10 +21,8 @@ impl Context {
     /// Forwards data of the server: one message, or several in an array. Returns true if it
     /// contains the response to `awaited`.
     ///
-    /// A response to no pending request is dropped.
-    ///
-    /// # Errors
-    /// [`McpError::InvalidResponse`] when the data is not JSON-RPC. Nothing is then forwarded.
+    /// A response to no pending request is dropped. Fails with [`McpError::InvalidResponse`] when
+    /// the data is not JSON-RPC. Nothing is then forwarded.
     pub(crate) async fn forward(
         &self,
         data: Bytes,
@@ -57,10 +55,8 @@ impl Context {
         Ok(answered)
     }
 
-    /// Forwards the JSON-RPC error of an error response as the answer to a request.
-    ///
-    /// # Errors
-    /// When the response has no valid JSON-RPC error.
+    /// Forwards the JSON-RPC error of an error response as the answer to a request. Fails when the
+    /// response has no valid JSON-RPC error.
     pub(crate) async fn forward_error(
         &self,
         request: &Request,

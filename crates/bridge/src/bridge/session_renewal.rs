@@ -31,9 +31,7 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 
 /// Opens a session in place of a lost one, unless another task has done so, and restores the
 /// client's subscriptions and log level. The client's messages wait meanwhile. It continues when
-/// the caller is cancelled, so that no session stays half open.
-///
-/// # Errors
+/// the caller is cancelled, so that no session stays half open. Fails with
 /// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server
 /// rejects it; otherwise when a request fails. Failures to restore are only logged.
 pub(crate) async fn renew(

@@ -26,11 +26,9 @@ pub(crate) enum AfterRenewal {
 }
 
 /// Sends a request in the session and forwards the response. If the server has lost the session,
-/// another one is opened and the request is sent again, once.
-///
-/// # Errors
-/// When the request cannot be sent or has no valid response, and when no other session can be
-/// opened. An error response of the server is forwarded, unless it has no JSON-RPC error.
+/// another one is opened and the request is sent again, once. Fails when the request cannot be sent
+/// or has no valid response, and when no other session can be opened. An error response of the
+/// server is forwarded, unless it has no JSON-RPC error.
 pub(crate) async fn send_request(
     context: &Arc<Context>,
     request: &Request,
@@ -56,10 +54,8 @@ pub(crate) async fn send_request(
 }
 
 /// Sends a notification or a response. If the server has lost the session, another one is opened.
-///
-/// # Errors
-/// When the message cannot be sent, when the server rejects it, and when no other session can be
-/// opened.
+/// Fails when the message cannot be sent, when the server rejects it, and when no other session can
+/// be opened.
 pub(crate) async fn notify(
     context: &Arc<Context>,
     text: Bytes,

@@ -134,10 +134,7 @@ impl McpClient {
     }
 
     /// Prepares a call to be sent again whose POST was rejected. Each cause is handled once per
-    /// call.
-    ///
-    /// # Errors
-    /// Returns the error of the call if it would fail again, or the error of the preparation.
+    /// call. Returns the error of the call if it would fail again, or the error of the preparation.
     async fn recover(
         &self,
         error: McpError,
@@ -187,11 +184,8 @@ impl McpClient {
     }
 
     /// Reads a response up to its result, and answers the server's requests before it. An
-    /// interrupted legacy stream is resumed, whether its body ends or breaks.
-    ///
-    /// # Errors
-    /// When the server reports an error, the response is not valid, or an interrupted stream cannot
-    /// be resumed.
+    /// interrupted legacy stream is resumed, whether its body ends or breaks. Fails when the server
+    /// reports an error, the response is not valid, or an interrupted stream cannot be resumed.
     pub(super) async fn result(
         &self,
         mut answer: Answer,
@@ -212,12 +206,10 @@ impl McpClient {
 
     /// Resumes a legacy stream after the delay that its server requires, but at most
     /// [`MAX_RESUME_AFTER`]. Failures of the network and of the server, and a busy server, count as
-    /// attempts; any other rejection is final.
-    ///
-    /// # Errors
-    /// Returns the cause of the interruption if the stream has no session or no event after which
-    /// it can be resumed, the last failure after too many attempts, [`McpError::SessionLost`] if
-    /// the session of the call has ended, and any other final rejection.
+    /// attempts; any other rejection is final. Returns the cause of the interruption if the stream
+    /// has no session or no event after which it can be resumed, the last failure after too many
+    /// attempts, [`McpError::SessionLost`] if the session of the call has ended, and any other
+    /// final rejection.
     async fn resume(&self, answer: &mut Answer, mut cause: McpError) -> Result<(), McpError> {
         let Some(generation) = answer.generation else {
             return Err(cause);

@@ -125,11 +125,9 @@ struct Opened {
     connection: Option<SseConnection>,
 }
 
-/// Returns the revision that the server has selected: a legacy one, or `None` for 2024-11-05.
-///
-/// # Errors
-/// [`McpError::UnsupportedRevision`] for other versions, and for 2024-11-05 over Streamable HTTP,
-/// which it does not have.
+/// Returns the revision that the server has selected: a legacy one, or `None` for 2024-11-05. Fails
+/// with [`McpError::UnsupportedRevision`] for other versions, and for 2024-11-05 over Streamable
+/// HTTP, which it does not have.
 fn negotiated_revision(
     version: Option<&str>,
     is_http_sse: bool,

@@ -19,10 +19,8 @@ pub(super) struct SseConnection {
 }
 
 impl SseConnection {
-    /// Opens the stream and waits for the message URL.
-    ///
-    /// # Errors
-    /// As [`SseStream::begin`], and when the request fails.
+    /// Opens the stream and waits for the message URL. Fails as [`SseStream::begin`] does, and when
+    /// the request fails.
     pub(super) async fn open(
         endpoint: &ProtectedEndpoint,
         max_message: usize,

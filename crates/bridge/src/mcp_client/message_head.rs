@@ -32,10 +32,8 @@ const MAX_ID: usize = 20;
 const MAX_METHOD: usize = 1024;
 
 impl<'a> MessageHead<'a> {
-    /// Parses the text of a message.
-    ///
-    /// # Errors
-    /// [`McpError::InvalidResponse`] if it is not JSON, or one of these members is duplicated.
+    /// Parses the text of a message. Fails with [`McpError::InvalidResponse`] if it is not JSON, or
+    /// one of these members is duplicated.
     pub(super) fn parse(text: &'a [u8]) -> Result<Self, McpError> {
         let raw: &RawValue = serde_json::from_slice(text).map_err(|_| McpError::InvalidResponse)?;
         if !raw.get().starts_with('{') {

@@ -44,9 +44,7 @@ impl MessageStream {
         Self::with_body(Some(body), Decoder::new(max_message))
     }
 
-    /// Continues a stream of which the decoder has read these events.
-    ///
-    /// # Errors
+    /// Continues a stream of which the decoder has read these events. Fails with
     /// [`McpError::InvalidResponse`] when one of the messages is not JSON.
     pub(super) fn with_events(
         body: Box<dyn BodyStream>,
@@ -58,9 +56,7 @@ impl MessageStream {
         Ok(stream)
     }
 
-    /// Returns the messages of a response that is not a stream.
-    ///
-    /// # Errors
+    /// Returns the messages of a response that is not a stream. Fails with
     /// [`McpError::InvalidResponse`] when it is an array that is not JSON.
     pub(super) fn of_json(body: Bytes) -> Result<Self, McpError> {
         let mut stream = Self::with_body(None, Decoder::new(0));
@@ -97,11 +93,8 @@ impl MessageStream {
     }
 
     /// Returns the text of the next message, which can be anything but a part of an invalid array.
-    /// `None` when the stream has ended.
-    ///
-    /// # Errors
-    /// When the stream is interrupted, an event is too large, or an array is not JSON. The stream
-    /// has then ended.
+    /// `None` when the stream has ended. Fails when the stream is interrupted, an event is too
+    /// large, or an array is not JSON. The stream has then ended.
     pub(super) async fn next_text(&mut self) -> Result<Option<Bytes>, McpError> {
         loop {
             while let Some(texts) = self.ready.front_mut() {

@@ -33,10 +33,8 @@ impl Outgoing {
     }
 
     /// A message of 2026-07-28: version, client and capabilities in `_meta`, and the headers that
-    /// repeat parts of it.
-    ///
-    /// # Errors
-    /// [`McpError::InvalidParams`] if the parameters or their `_meta` member are not an object.
+    /// repeat parts of it. Fails with [`McpError::InvalidParams`] if the parameters or their
+    /// `_meta` member are not an object.
     pub(super) fn modern(
         id: Option<u64>,
         method: &str,

@@ -64,11 +64,8 @@ impl Answer {
         Self { generation, ..self }
     }
 
-    /// Reads the response to a request.
-    ///
-    /// # Errors
-    /// When the server rejects the request, or the response is not valid. The messages of a stream
-    /// are not read yet.
+    /// Reads the response to a request. Fails when the server rejects the request, or the response
+    /// is not valid. The messages of a stream are not read yet.
     pub(super) async fn read(
         response: OpenResponse,
         id: Option<u64>,
@@ -93,9 +90,7 @@ impl Answer {
         })
     }
 
-    /// Returns the next message up to the result. `None` when the stream ends before it.
-    ///
-    /// # Errors
+    /// Returns the next message up to the result. `None` when the stream ends before it. Fails with
     /// [`McpError::Rpc`] if the server reports an error, [`McpError::InvalidResponse`] if a
     /// response has neither result nor error, and as [`MessageStream::next`].
     pub(super) async fn next(&mut self) -> Result<Option<AnswerMessage>, McpError> {
@@ -140,10 +135,8 @@ impl Answer {
     }
 }
 
-/// Returns the stream of a response that must be an event stream.
-///
-/// # Errors
-/// When the server rejects the request, or responds with another media type.
+/// Returns the stream of a response that must be an event stream. Fails when the server rejects the
+/// request, or responds with another media type.
 pub(super) async fn event_stream(
     response: OpenResponse,
     limits: &BodyLimits,
@@ -155,11 +148,9 @@ pub(super) async fn event_stream(
     }
 }
 
-/// Returns a response whose status is a success.
-///
-/// # Errors
-/// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt. A body
-/// that cannot be read counts as empty, because the status is an error already.
+/// Returns a response whose status is a success. The error is the missing scopes, the JSON-RPC
+/// error of the response, or its status with an excerpt. A body that cannot be read counts as
+/// empty, because the status is an error already.
 pub(super) async fn success(
     response: OpenResponse,
     limits: &BodyLimits,

@@ -26,10 +26,8 @@ pub(super) struct Posted {
 
 impl McpClient {
     /// Creates a message of the client's revision: a request if there is an identifier, otherwise a
-    /// notification.
-    ///
-    /// # Errors
-    /// [`McpError::InvalidParams`] for parameters that cannot have the metadata of 2026-07-28.
+    /// notification. Fails with [`McpError::InvalidParams`] for parameters that cannot have the
+    /// metadata of 2026-07-28.
     pub(super) fn outgoing(
         &self,
         id: Option<u64>,
@@ -61,11 +59,8 @@ impl McpClient {
         })
     }
 
-    /// Sends a request, and stores the session identifier of the response.
-    ///
-    /// # Errors
-    /// When it cannot be sent, and when the server rejects it. The messages of the response are not
-    /// read yet.
+    /// Sends a request, and stores the session identifier of the response. Fails when it cannot be
+    /// sent, and when the server rejects it. The messages of the response are not read yet.
     pub(super) async fn post(&self, message: &Outgoing) -> Result<Posted, McpError> {
         if let Some(connection) = self.connection() {
             let answer = self.post_over_sse(message, &connection).await?;
@@ -94,10 +89,7 @@ impl McpClient {
     }
 
     /// Sends a request to a server of 2024-11-05, which responds on the open stream. Calls wait for
-    /// each other.
-    ///
-    /// # Errors
-    /// As [`post`](Self::post).
+    /// each other. Fails as [`post`](Self::post) does.
     pub(super) async fn post_over_sse(
         &self,
         message: &Outgoing,
@@ -117,9 +109,7 @@ impl McpClient {
     }
 
     /// Sends a notification or a response, and stores the session identifier of the HTTP response.
-    ///
-    /// # Errors
-    /// When it cannot be sent, and when the server rejects it.
+    /// Fails when it cannot be sent, and when the server rejects it.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
         let connection = self.connection();
         let url = connection
@@ -163,11 +153,8 @@ impl McpClient {
         }
     }
 
-    /// The current session.
-    ///
-    /// # Errors
-    /// [`McpError::UnavailableInRevision`] with 2026-07-28, [`McpError::NotInitialized`] without a
-    /// handshake.
+    /// The current session. Fails with [`McpError::UnavailableInRevision`] with 2026-07-28,
+    /// [`McpError::NotInitialized`] without a handshake.
     pub(super) fn legacy_session(&self) -> Result<Session, McpError> {
         if self.settings.revision.is_modern() {
             return Err(McpError::UnavailableInRevision);

@@ -29,10 +29,8 @@ impl McpClient {
     }
 
     /// Passes a message of a legacy stream to `observe`. Then answers it, if it is a request and
-    /// there is a handler: that can wait for the user.
-    ///
-    /// # Errors
-    /// When the server does not accept the response.
+    /// there is a handler: that can wait for the user. Fails when the server does not accept the
+    /// response.
     pub(super) async fn observe_and_answer(
         &self,
         message: Bytes,

@@ -15,11 +15,8 @@ pub(crate) struct BodyLimits {
     pub(crate) max_message: usize,
 }
 
-/// Reads a whole body. The reservation grows with it.
-///
-/// # Errors
-/// Fails if the body is larger than the limit or not complete in time, or if the connection is
-/// interrupted.
+/// Reads a whole body. The reservation grows with it. Fails if the body is larger than the limit or
+/// not complete in time, or if the connection is interrupted.
 pub(crate) async fn read_body(
     mut body: Box<dyn BodyStream>,
     limits: &BodyLimits,

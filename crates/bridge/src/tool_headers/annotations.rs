@@ -55,10 +55,7 @@ const DATA: [&str; 5] = ["default", "const", "enum", "examples", ANNOTATION];
 /// Returns the annotated parameters of an input schema.
 ///
 /// The whole schema is searched, because an annotation where it has no effect makes the tool
-/// invalid. References are not followed.
-///
-/// # Errors
-/// As the variants of [`AnnotationError`] say.
+/// invalid. References are not followed. Fails as the variants of [`AnnotationError`] say.
 pub(super) fn annotated_parameters(
     schema: &RawValue,
 ) -> Result<Vec<AnnotatedParameter>, AnnotationError> {
@@ -96,10 +93,7 @@ enum Position<'a> {
 }
 
 impl<'a> Position<'a> {
-    /// The path from the arguments.
-    ///
-    /// # Errors
-    /// If there is no fixed path, it is empty, or too long.
+    /// The path from the arguments. Fails if there is no fixed path, it is empty, or too long.
     fn property_path(mut self) -> Result<Vec<String>, AnnotationError> {
         let mut path: Vec<&'a str> = Vec::new();
         while let Self::Property { object, name } = self {

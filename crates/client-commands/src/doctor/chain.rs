@@ -64,10 +64,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// Runs the steps up to the first that fails.
-    ///
-    /// # Errors
-    /// When the sign-in cannot be prepared.
+    /// Runs the steps up to the first that fails. Fails when the sign-in cannot be prepared.
     pub(super) async fn run(self, on_step: &mut OnStep<'_>) -> anyhow::Result<Vec<Step>> {
         let directory = self
             .arguments

@@ -48,10 +48,8 @@ pub(super) struct Document {
 const MAX_DEPTH: usize = 100;
 
 impl Document {
-    /// Parses a text. A byte order mark is skipped.
-    ///
-    /// # Errors
-    /// The error has the line and the column, and nothing of the text.
+    /// Parses a text. A byte order mark is skipped. The error has the line and the column, and
+    /// nothing of the text.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let mut parser = Parser {
             text,

@@ -58,10 +58,7 @@ struct Tokens {
 
 impl StoredToken {
     /// Finds the token of a server. None if mcp-remote stored none, or it has expired and cannot be
-    /// refreshed.
-    ///
-    /// # Errors
-    /// The error explains why a token is not migrated.
+    /// refreshed. The error explains why a token is not migrated.
     pub(super) fn find(migration: &Migration) -> anyhow::Result<Option<Self>> {
         let Some(directory) = directory(migration.mcp_remote_directory.clone()) else {
             return Ok(None);
@@ -155,11 +152,9 @@ impl StoredToken {
 
     /// Moves the token. It is deleted from mcp-remote's files, because two programs that use one
     /// rotating refresh token end each other's sign-in. Returns false if mcp-remote keeps its
-    /// token, because the store has another one.
-    ///
-    /// # Errors
-    /// Fails when a file has changed since it was read, or cannot be written or removed. The token
-    /// is not lost: either mcp-remote still has it, or the next run continues the move.
+    /// token, because the store has another one. Fails when a file has changed since it was read,
+    /// or cannot be written or removed. The token is not lost: either mcp-remote still has it, or
+    /// the next run continues the move.
     pub(super) async fn take(self) -> anyhow::Result<bool> {
         let store = CredentialStore::in_directory(&self.store);
         if !store.tokens(&self.token.start)?.is_empty() {

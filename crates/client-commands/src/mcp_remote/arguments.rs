@@ -67,8 +67,6 @@ pub(crate) struct Arguments(pub(super) Vec<Argument>);
 impl Arguments {
     /// Parses an argument list. The first argument that is not an option is the URL, and a number
     /// after it the port. If an option that is not a list is repeated, the first value applies.
-    ///
-    /// # Errors
     /// Fails when there is no URL.
     pub(crate) fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
         let mut parsed = Vec::new();

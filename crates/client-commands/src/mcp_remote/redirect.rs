@@ -21,10 +21,7 @@ pub(super) struct Redirect {
 
 impl Redirect {
     /// Translates the redirect URI. A dynamically registered client accepts any, so for it only a
-    /// given port matters.
-    ///
-    /// # Errors
-    /// Fails when the code would be sent to another machine.
+    /// given port matters. Fails when the code would be sent to another machine.
     pub(super) fn of(arguments: &Arguments, session: &SessionId) -> anyhow::Result<Self> {
         let host = host(arguments)?;
         let given = arguments.option("--callback-path");

@@ -63,11 +63,9 @@ const LISTS: [&str; 4] = [
 ];
 
 impl Translation {
-    /// Translates arguments. It reads the files in them and sends nothing.
-    ///
-    /// # Errors
-    /// Fails when a value is invalid, a file cannot be read, or an option would weaken security.
-    /// Errors contain no values of headers and no client secrets.
+    /// Translates arguments. It reads the files in them and sends nothing. Fails when a value is
+    /// invalid, a file cannot be read, or an option would weaken security. Errors contain no values
+    /// of headers and no client secrets.
     pub(crate) fn of(arguments: &Arguments, context: &Context<'_>) -> anyhow::Result<Self> {
         let starts_now = context.environment.is_some();
         if starts_now || !arguments.url().contains("${") {

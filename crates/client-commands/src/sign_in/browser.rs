@@ -85,11 +85,8 @@ impl BrowserOpener {
     }
 
     /// Opens the page of a request, or prints its URL, and waits for the response. If no browser
-    /// can be opened, prints what a user can do.
-    ///
-    /// # Errors
-    /// As [`LoopbackRedirect`]. Also fails when no browser can be opened and no user can see the
-    /// printed URL.
+    /// can be opened, prints what a user can do. Fails as [`LoopbackRedirect`] does. Also fails
+    /// when no browser can be opened and no user can see the printed URL.
     pub(crate) async fn authorize(
         &self,
         redirect: &LoopbackRedirect,

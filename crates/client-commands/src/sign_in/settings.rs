@@ -13,18 +13,14 @@ use portcullis_metadata::{Issuer, Scopes, client::ClientIdUrl};
 
 use crate::cli;
 
-/// Returns the store of this user, or the one that `--store` names.
-///
-/// # Errors
-/// Fails when the user has no directory for it.
+/// Returns the store of this user, or the one that `--store` names. Fails when the user has no
+/// directory for it.
 pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
     store_in(arguments.store.directory.as_deref())
 }
 
-/// Returns the store in this directory, or in that of this user.
-///
-/// # Errors
-/// Fails when the user has no directory for it.
+/// Returns the store in this directory, or in that of this user. Fails when the user has no
+/// directory for it.
 pub(crate) fn store_in(directory: Option<&Path>) -> anyhow::Result<CredentialStore> {
     let directory = directory
         .map(Path::to_owned)
@@ -47,11 +43,8 @@ pub(crate) fn store_in_memory(arguments: &cli::SignIn) -> CredentialStore {
     CredentialStore::in_memory()
 }
 
-/// Returns the settings of the authorizer from the options of a command.
-///
-/// # Errors
-/// Fails when a value is invalid, or the file of the client secret cannot be read. The error names
-/// the option.
+/// Returns the settings of the authorizer from the options of a command. Fails when a value is
+/// invalid, or the file of the client secret cannot be read. The error names the option.
 pub(crate) fn settings(
     arguments: &cli::SignIn,
     store: CredentialStore,
@@ -131,10 +124,8 @@ fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuth
     Ok(method)
 }
 
-/// Returns the host and the path of the redirect, on a free port.
-///
-/// # Errors
-/// Fails when the host is not on loopback, or the path is invalid.
+/// Returns the host and the path of the redirect, on a free port. Fails when the host is not on
+/// loopback, or the path is invalid.
 pub(crate) fn redirect_address(arguments: &cli::SignIn) -> anyhow::Result<RedirectAddress> {
     let mut address = RedirectAddress::default();
     if let Some(host) = &arguments.callback_host {

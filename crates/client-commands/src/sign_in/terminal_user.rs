@@ -42,10 +42,8 @@ impl TerminalUser {
         }
     }
 
-    /// Returns a user who enters a code on another device.
-    ///
-    /// # Errors
-    /// Never; the redirect URI is a constant.
+    /// Returns a user who enters a code on another device. Never fails: the redirect URI is a
+    /// constant.
     pub(super) fn with_other_device() -> anyhow::Result<Self> {
         Ok(Self {
             browser: None,

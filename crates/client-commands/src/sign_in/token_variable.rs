@@ -8,10 +8,8 @@ use portcullis_metadata::AccessToken;
 /// The environment variable with a token that replaces the sign-in.
 pub(crate) const TOKEN_VARIABLE: &str = "PORTCULLIS_TOKEN";
 
-/// Returns the token of the environment that replaces the sign-in, if there is one.
-///
-/// # Errors
-/// Fails when the variable is empty or not UTF-8. The message does not contain the token.
+/// Returns the token of the environment that replaces the sign-in, if there is one. Fails when the
+/// variable is empty or not UTF-8. The message does not contain the token.
 pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> {
     match env::var(TOKEN_VARIABLE) {
         Ok(token) if token.trim().is_empty() => {

@@ -22,10 +22,7 @@ impl CodeFlow {
     /// a browser opens it; the other endpoints are checked when they are fetched. `assumes_pkce`
     /// allows a missing list of PKCE methods, but not a list without S256. `grant_types_supported`
     /// is not checked: an authorization server that offers the code flow can list its grants
-    /// incompletely.
-    ///
-    /// # Errors
-    /// As the variants of [`UnsupportedServer`] say.
+    /// incompletely. Fails as the variants of [`UnsupportedServer`] say.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,

@@ -5,9 +5,7 @@ use crate::{ClientError, ResourceToken, StartUrl};
 
 impl Authorizer {
     /// Requires acceptance of a resource that is broader than the start URL, before the sign-in.
-    /// MCP clients accept such resources, although RFC 9728 section 3.3 does not.
-    ///
-    /// # Errors
+    /// MCP clients accept such resources, although RFC 9728 section 3.3 does not. Fails with
     /// [`ClientError::BroaderResource`] without acceptance.
     pub(super) async fn accept_resource(
         &self,

@@ -11,10 +11,8 @@ use crate::{ClientError, ClientInformation, StartUrl, StoreError};
 
 impl Authorizer {
     /// The authorization server to which the client of the settings is bound. `None` if there is no
-    /// such client, it was not used yet, or the settings name the authorization server.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
+    /// such client, it was not used yet, or the settings name the authorization server. Fails when
+    /// the store cannot be read.
     pub(super) fn client_issuer(&self, start: &StartUrl) -> Result<Option<Issuer>, ClientError> {
         let Some(client) = &self.settings.client else {
             return Ok(None);
@@ -34,11 +32,8 @@ impl Authorizer {
 
     /// Binds the client to this authorization server, in the store and in memory, before anything
     /// is sent there. If the settings name this authorization server, that replaces an earlier
-    /// binding.
-    ///
-    /// # Errors
-    /// [`ClientError::ClientOfOtherServer`] when the client is bound to another one;
-    /// [`ClientError::Store`].
+    /// binding. Fails with [`ClientError::ClientOfOtherServer`] when the client is bound to another
+    /// one; [`ClientError::Store`].
     pub(super) async fn bind_client(
         &self,
         client: &ClientInformation,

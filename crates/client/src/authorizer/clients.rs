@@ -235,9 +235,7 @@ impl Authorizer {
     }
 
     /// Returns the settings' client for this authorization server. Without an authorization server
-    /// of its own, the client is bound to this one, if it is the first.
-    ///
-    /// # Errors
+    /// of its own, the client is bound to this one, if it is the first. Fails with
     /// [`ClientError::ClientOfOtherServer`] when the client is bound to another one.
     pub(super) async fn configured_client(
         &self,

@@ -67,11 +67,9 @@ impl Authorizer {
         }
     }
 
-    /// Checks a token response and returns its token.
-    ///
-    /// # Errors
-    /// [`ClientError::OtherApi`] when the token is for another API,
-    /// [`ClientError::UnsupportedTokenType`] when it is not of the requested type.
+    /// Checks a token response and returns its token. Fails with [`ClientError::OtherApi`] when the
+    /// token is for another API, [`ClientError::UnsupportedTokenType`] when it is not of the
+    /// requested type.
     pub(super) fn resource_token(
         &self,
         response: TokenResponse,

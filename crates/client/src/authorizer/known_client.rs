@@ -21,9 +21,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Authorizer {
     /// Whether the server certainly no longer knows the client: by its configuration endpoint (RFC
-    /// 7592), otherwise by a request to the authorization endpoint that no browser sees.
-    ///
-    /// # Errors
+    /// 7592), otherwise by a request to the authorization endpoint that no browser sees. Fails with
     /// [`ClientError::NoRandomness`]. Without a response, the result is false.
     pub(super) async fn has_forgotten(
         &self,

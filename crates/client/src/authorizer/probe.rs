@@ -11,11 +11,8 @@ const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
 impl Authorizer {
     /// Sends requests without a token to get the challenge. Redirects are followed as
-    /// [`ResourceRedirects`] defines.
-    ///
-    /// # Errors
-    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise when
-    /// it cannot be reached, or a redirect is refused.
+    /// [`ResourceRedirects`] defines. Fails with [`ClientError::NotChallenged`] when the resource
+    /// does not respond with 401; otherwise when it cannot be reached, or a redirect is refused.
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         // The user entered this URL, so a private address is allowed.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);

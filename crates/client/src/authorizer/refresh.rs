@@ -12,12 +12,9 @@ use crate::{
 impl Authorizer {
     /// Obtains the token that replaces this one (RFC 6749 section 6), with the same scopes unless
     /// others are given. The request has the token's resource, unless the token was requested
-    /// without it or the provider is known to reject it.
-    ///
-    /// # Errors
-    /// [`ClientError::NoRegistration`] when there is no refresh token, or its client is no longer
-    /// known; otherwise when the server cannot be reached, rejects the request, or returns a token
-    /// for another API.
+    /// without it or the provider is known to reject it. Fails with [`ClientError::NoRegistration`]
+    /// when there is no refresh token, or its client is no longer known; otherwise when the server
+    /// cannot be reached, rejects the request, or returns a token for another API.
     pub(crate) async fn refresh(
         &self,
         start: &StartUrl,

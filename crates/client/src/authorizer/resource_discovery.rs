@@ -23,10 +23,8 @@ const MAX_ISSUERS: usize = 32;
 
 impl Authorizer {
     /// Discovers the authorization server of a resource, and selects the parameters of the grant.
-    ///
-    /// # Errors
-    /// [`ClientError::Discovery`] when the metadata of the resource or of the server cannot be
-    /// fetched or is not valid, [`ClientError::NoAuthorizationServer`] and
+    /// Fails with [`ClientError::Discovery`] when the metadata of the resource or of the server
+    /// cannot be fetched or is not valid, [`ClientError::NoAuthorizationServer`] and
     /// [`ClientError::AuthorizationServerNotListed`] when the resource lists no server or the
     /// settings exclude those that it lists, [`ClientError::UnsupportedServer`] when the server has
     /// no token endpoint, and those of [`new_binding`].
@@ -41,9 +39,7 @@ impl Authorizer {
         self.grant_context(start, challenge, found, metadata)
     }
 
-    /// Whether the resource still lists this authorization server.
-    ///
-    /// # Errors
+    /// Whether the resource still lists this authorization server. Fails with
     /// [`ClientError::Discovery`] when the resource's metadata cannot be fetched or is not valid.
     pub(crate) async fn is_listed(
         &self,
@@ -59,11 +55,8 @@ impl Authorizer {
             .contains(issuer))
     }
 
-    /// The authorization servers that the resource lists now.
-    ///
-    /// # Errors
-    /// When the resource cannot be requested without a token, and as
-    /// [`is_listed`](Self::is_listed).
+    /// The authorization servers that the resource lists now. Fails when the resource cannot be
+    /// requested without a token, and as [`is_listed`](Self::is_listed).
     pub(crate) async fn listed_issuers(
         &self,
         start: &StartUrl,
@@ -77,11 +70,8 @@ impl Authorizer {
     }
 
     /// Fetches the metadata of the resource. If there is none, it is that of the settings, or with
-    /// the revision 2025-03-26 the resource's origin.
-    ///
-    /// # Errors
-    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched;
-    /// [`ClientError::MetadataTooLong`].
+    /// the revision 2025-03-26 the resource's origin. Fails with [`ClientError::Discovery`] when
+    /// there is none, it is not valid, or it cannot be fetched; [`ClientError::MetadataTooLong`].
     async fn fetch_resource_metadata(
         &self,
         start: &StartUrl,
@@ -115,10 +105,8 @@ impl Authorizer {
     }
 
     /// Selects one of the authorization servers that the resource lists. The client of the settings
-    /// stays at the server at which it was used first.
-    ///
-    /// # Errors
-    /// As [`selection::select_server`], and [`ClientError::ClientOfOtherServer`].
+    /// stays at the server at which it was used first. Fails as [`selection::select_server`] does,
+    /// and [`ClientError::ClientOfOtherServer`].
     fn select_server<'a>(
         &self,
         start: &StartUrl,
@@ -153,9 +141,7 @@ impl Authorizer {
     }
 
     /// Fetches the metadata of an authorization server. With the revision 2025-03-26, a server at
-    /// the resource's origin needs none and has the default endpoints.
-    ///
-    /// # Errors
+    /// the resource's origin needs none and has the default endpoints. Fails with
     /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched;
     /// [`ClientError::MetadataTooLong`].
     pub(super) async fn fetch_server_metadata(
@@ -182,9 +168,7 @@ impl Authorizer {
         }
     }
 
-    /// Selects the scopes, the binding and the provider's profile. Fetches nothing.
-    ///
-    /// # Errors
+    /// Selects the scopes, the binding and the provider's profile. Fetches nothing. Fails with
     /// [`ClientError::UnsupportedServer`] when the server has no token endpoint, and those of
     /// [`new_binding`].
     fn grant_context(
@@ -270,8 +254,8 @@ impl Authorizer {
     }
 }
 
-/// # Errors
-/// [`ClientError::MetadataTooLong`] when a member of metadata has more entries than the limit.
+/// Fails with [`ClientError::MetadataTooLong`] when a member of metadata has more entries than the
+/// limit.
 fn check_length(member: &'static str, count: usize, limit: usize) -> Result<(), ClientError> {
     if count > limit {
         Err(ClientError::MetadataTooLong {
@@ -297,11 +281,9 @@ fn origin_as_server(start: &StartUrl) -> Option<DiscoveredResource> {
 }
 
 /// Creates a key to bind the token to, if the resource requires that, or accepts it and the
-/// authorization server supports it.
-///
-/// # Errors
-/// [`ClientError::DpopNotSupported`] when the token must be bound and the authorization server does
-/// not support it, and when the key cannot be generated.
+/// authorization server supports it. Fails with [`ClientError::DpopNotSupported`] when the token
+/// must be bound and the authorization server does not support it, and when the key cannot be
+/// generated.
 fn new_binding(
     must_bind: bool,
     accepts_dpop: bool,

@@ -11,11 +11,9 @@ use crate::{ClientError, offline_access::OFFLINE_ACCESS};
 ///
 /// `bound` are the servers of the caller's credentials. If there are any, no other server is used.
 /// `first_known` returns the first server at which a client is registered; it is called at most
-/// once.
-///
-/// # Errors
-/// [`ClientError::AuthorizationServerNotListed`] when the resource does not list the wanted server,
-/// or no server of the credentials; [`ClientError::NoAuthorizationServer`] when it lists none.
+/// once. Fails with [`ClientError::AuthorizationServerNotListed`] when the resource does not list
+/// the wanted server, or no server of the credentials; [`ClientError::NoAuthorizationServer`] when
+/// it lists none.
 pub(crate) fn select_server<'a>(
     listed: &'a [Issuer],
     wanted: Option<&Issuer>,

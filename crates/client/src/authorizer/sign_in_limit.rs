@@ -16,10 +16,8 @@ const MAX_SIGN_INS: usize = 3;
 const PERIOD: Duration = Duration::from_secs(10 * 60);
 
 impl SignInLimit {
-    /// Records a sign-in, before the user is involved.
-    ///
-    /// # Errors
-    /// [`ClientError::TooManySignIns`] when there were [`MAX_SIGN_INS`] within [`PERIOD`].
+    /// Records a sign-in, before the user is involved. Fails with [`ClientError::TooManySignIns`]
+    /// when there were [`MAX_SIGN_INS`] within [`PERIOD`].
     pub(super) fn record(&self) -> Result<(), ClientError> {
         let mut sign_ins = self.0.lock();
         let now = Instant::now();

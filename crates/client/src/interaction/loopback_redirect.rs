@@ -251,11 +251,9 @@ impl LoopbackRedirect {
         }
     }
 
-    /// Returns the parameters of a pasted URL.
-    ///
-    /// # Errors
-    /// When the user must be asked again: the text is not the redirect, or belongs to another
-    /// sign-in. Other invalid parameters are returned, because asking again does not help.
+    /// Returns the parameters of a pasted URL. Fails when the user must be asked again: the text is
+    /// not the redirect, or belongs to another sign-in. Other invalid parameters are returned,
+    /// because asking again does not help.
     fn accept_pasted(
         &self,
         request: &AuthorizationRequest,

@@ -124,10 +124,7 @@ async fn answer(received: ReceivedRequest, redirect_path: Arc<str>, state: Arc<S
 
 const OTHER_USER: &str = "Another user of this machine has started this sign-in.";
 
-/// What a request is for.
-///
-/// # Errors
-/// The page for any other request.
+/// What a request is for. The error is the page for any other request.
 fn content(head: &[u8], redirect_path: &str) -> Result<Content, String> {
     let not_found = || {
         page(

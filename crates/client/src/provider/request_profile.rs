@@ -82,9 +82,7 @@ impl RequestProfile {
                 .is_some_and(|provider| provider.omits_resource)
     }
 
-    /// Rejects scopes of other APIs if the token is not bound to the resource.
-    ///
-    /// # Errors
+    /// Rejects scopes of other APIs if the token is not bound to the resource. Fails with
     /// [`ClientError::OtherApi`] for the first such scope.
     pub(crate) fn check_scopes(
         &self,
@@ -104,10 +102,7 @@ impl RequestProfile {
     }
 
     /// Rejects a token that is for another API, by its scopes or its audience, if it is not bound
-    /// to the resource.
-    ///
-    /// # Errors
-    /// [`ClientError::OtherApi`].
+    /// to the resource. Fails with [`ClientError::OtherApi`].
     pub(crate) fn check_response(
         &self,
         response: &TokenResponse,

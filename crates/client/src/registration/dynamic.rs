@@ -41,11 +41,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) grant_type: Option<&'a str>,
 }
 
-/// Registers a client (RFC 7591 section 3).
-///
-/// # Errors
-/// When the server cannot be reached, rejects the registration, or responds without a valid
-/// registration for the redirect URI.
+/// Registers a client (RFC 7591 section 3). Fails when the server cannot be reached, rejects the
+/// registration, or responds without a valid registration for the redirect URI.
 pub(crate) async fn register(
     fetch: &dyn Fetch,
     server: &Server,

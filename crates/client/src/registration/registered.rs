@@ -54,11 +54,8 @@ impl Registered {
     }
 
     /// The credentials. If the response names no method, a client with a secret uses the one that
-    /// the server lists.
-    ///
-    /// # Errors
-    /// [`ClientError::UnsupportedAuthenticationMethod`] when the response names another method, or
-    /// one that needs a secret and there is none.
+    /// the server lists. Fails with [`ClientError::UnsupportedAuthenticationMethod`] when the
+    /// response names another method, or one that needs a secret and there is none.
     pub(crate) fn credentials(&self) -> Result<ClientCredentials, ClientError> {
         let method = self.response.metadata.token_endpoint_auth_method.as_deref();
         let authentication = match (method, self.response.client_secret.clone()) {

@@ -4,12 +4,9 @@ use std::{fs::File, path::Path};
 
 use super::StoreError;
 
-/// Checks a directory, which need not exist.
-///
-/// # Errors
-/// [`StoreError::OtherOwner`] when it belongs to another user, who can replace its files;
-/// [`StoreError::ExposedDirectory`] when others can list or replace its files; [`StoreError::Io`]
-/// when that is unknown.
+/// Checks a directory, which need not exist. Fails with [`StoreError::OtherOwner`] when it belongs
+/// to another user, who can replace its files; [`StoreError::ExposedDirectory`] when others can
+/// list or replace its files; [`StoreError::Io`] when that is unknown.
 #[cfg(unix)]
 pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
     use std::{fs, io, os::unix::fs::MetadataExt as _};
@@ -31,11 +28,8 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks an open file.
-///
-/// # Errors
-/// [`StoreError::OtherOwner`] when it belongs to another user; [`StoreError::Exposed`] when others
-/// can access it; [`StoreError::Io`] when that is unknown.
+/// Checks an open file. Fails with [`StoreError::OtherOwner`] when it belongs to another user;
+/// [`StoreError::Exposed`] when others can access it; [`StoreError::Io`] when that is unknown.
 #[cfg(unix)]
 pub(super) fn check_file(path: &Path, file: &File) -> Result<(), StoreError> {
     use std::os::unix::fs::MetadataExt as _;

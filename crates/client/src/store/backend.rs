@@ -21,10 +21,7 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// The names that begin with a prefix.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
+    /// The names that begin with a prefix. Fails when the directory cannot be read.
     pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
         match self {
             Self::Memory(memory) => Ok(memory.names(prefix)),
@@ -41,10 +38,8 @@ impl Backend {
         }
     }
 
-    /// Reads an entry. `None` if there is none.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or others can read it.
+    /// Reads an entry. `None` if there is none. Fails when the file cannot be read, or others can
+    /// read it.
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         match self {
             Self::Memory(memory) => Ok(memory.read(name)),
@@ -94,10 +89,7 @@ impl Backend {
         }
     }
 
-    /// Removes an entry whose lock the caller holds.
-    ///
-    /// # Errors
-    /// When the file cannot be removed.
+    /// Removes an entry whose lock the caller holds. Fails when the file cannot be removed.
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
         match self {
             Self::Memory(memory) => {
@@ -154,11 +146,8 @@ impl Backend {
         }
     }
 
-    /// Locks an entry.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; otherwise when the lock file cannot
-    /// be locked.
+    /// Locks an entry. Fails with [`StoreError::Busy`] when the lock is not free in time; otherwise
+    /// when the lock file cannot be locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<EntryLock, StoreError> {
         match self {
             Self::Memory(memory) => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),

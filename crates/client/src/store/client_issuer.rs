@@ -31,11 +31,8 @@ pub(crate) struct ClientIssuerEntry<'a> {
 
 impl CredentialStore {
     /// The authorization server at which the client was used first for `start`. `None` if it was
-    /// not used yet.
-    ///
-    /// # Errors
-    /// When the entry cannot be read or parsed. It is not quarantined: without it, any
-    /// authorization server would get the client's secret.
+    /// not used yet. Fails when the entry cannot be read or parsed. It is not quarantined: without
+    /// it, any authorization server would get the client's secret.
     pub(crate) fn client_issuer(
         &self,
         client_id: &str,
@@ -100,9 +97,7 @@ impl ClientIssuerEntry<'_> {
     }
 
     /// Replaces the authorization server. If the directory cannot be written, it is kept in memory.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`].
+    /// Fails with [`StoreError::TooLarge`].
     pub(crate) fn write(&self, issuer: &Issuer) -> Result<(), StoreError> {
         let record = Record {
             version: VERSION,

@@ -61,10 +61,8 @@ impl Directory {
         Ok(names)
     }
 
-    /// Reads an entry. `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`access::check_directory`] and [`access::check_file`], and [`StoreError::Io`].
+    /// Reads an entry. `None` if there is none. Fails as [`access::check_directory`] and
+    /// [`access::check_file`] do, and [`StoreError::Io`].
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         access::check_directory(&self.path)?;
         let path = self.entry(name);
@@ -83,10 +81,8 @@ impl Directory {
         Ok(Some(bytes))
     }
 
-    /// Replaces an entry atomically. The caller holds its lock.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`] or [`StoreError::NotWritable`].
+    /// Replaces an entry atomically. The caller holds its lock. Fails with [`StoreError::TooLarge`]
+    /// or [`StoreError::NotWritable`].
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) -> Result<(), StoreError> {
         if bytes.len() > MAX_ENTRY {
             return Err(StoreError::TooLarge);
@@ -179,11 +175,8 @@ impl Directory {
     }
 
     /// Locks a file beside the entry. It is never removed: two processes could lock a removed file
-    /// at once.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; as [`access::check_directory`];
-    /// otherwise when the file cannot be created or locked.
+    /// at once. Fails with [`StoreError::Busy`] when the lock is not free in time; as
+    /// [`access::check_directory`]; otherwise when the file cannot be created or locked.
     pub(super) async fn lock(
         &self,
         name: &Name,

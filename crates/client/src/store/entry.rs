@@ -15,10 +15,8 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// Reads the entry. `None` if there is none.
-    ///
-    /// # Errors
-    /// When the entry cannot be read, or not be parsed; it is then quarantined.
+    /// Reads the entry. `None` if there is none. Fails when the entry cannot be read, or not be
+    /// parsed; it is then quarantined.
     fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
         let Some(bytes) = self.backend.read(&self.name)? else {
             return Ok(None);
@@ -37,10 +35,8 @@ impl Locked {
 pub(crate) struct TokenEntry(pub(super) Locked);
 
 impl TokenEntry {
-    /// Reads the token. `None` if there is none, or the entry has that of another resource.
-    ///
-    /// # Errors
-    /// When the entry cannot be read, or is corrupted.
+    /// Reads the token. `None` if there is none, or the entry has that of another resource. Fails
+    /// when the entry cannot be read, or is corrupted.
     pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
         // The name is a hash; the entry's content decides.
         Ok(self
@@ -49,20 +45,16 @@ impl TokenEntry {
             .filter(|token| Name::token(token) == self.0.name))
     }
 
-    /// Replaces the token. If the directory cannot be written, the token is kept in memory.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`].
+    /// Replaces the token. If the directory cannot be written, the token is kept in memory. Fails
+    /// with [`StoreError::TooLarge`].
     pub(crate) fn write(&self, token: &ResourceToken) -> Result<(), StoreError> {
         self.0.write(&record::serialize_token(token)?);
         Ok(())
     }
 
     /// Checks that the replacement of this token can be written. A token that is only in memory has
-    /// no other holder and can be replaced there.
-    ///
-    /// # Errors
-    /// When there is no permission or space, or the lock does not protect against other processes.
+    /// no other holder and can be replaced there. Fails when there is no permission or space, or
+    /// the lock does not protect against other processes.
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         if self.0.backend.is_unsaved(&self.0.name) {
             return Ok(());
@@ -71,10 +63,7 @@ impl TokenEntry {
         self.0.backend.check_writable(&self.0.name)
     }
 
-    /// Removes the entry.
-    ///
-    /// # Errors
-    /// When the file cannot be removed.
+    /// Removes the entry. Fails when the file cannot be removed.
     pub(crate) fn remove(&self) -> Result<(), StoreError> {
         self.0.backend.remove(&self.0.name)
     }
@@ -85,10 +74,7 @@ pub(crate) struct ClientEntry(pub(super) Locked);
 
 impl ClientEntry {
     /// Reads the client. `None` if there is none, or the entry has that of another authorization
-    /// server.
-    ///
-    /// # Errors
-    /// When the entry cannot be read, or is corrupted.
+    /// server. Fails when the entry cannot be read, or is corrupted.
     pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
         // The name is a hash; the entry's content decides.
         Ok(self
@@ -97,19 +83,14 @@ impl ClientEntry {
             .filter(|client| client.issuer == *issuer))
     }
 
-    /// Replaces the client. If the directory cannot be written, the client is kept in memory.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`].
+    /// Replaces the client. If the directory cannot be written, the client is kept in memory. Fails
+    /// with [`StoreError::TooLarge`].
     pub(crate) fn write(&self, client: &Registered) -> Result<(), StoreError> {
         self.0.write(&record::serialize_client(client)?);
         Ok(())
     }
 
-    /// Removes the entry.
-    ///
-    /// # Errors
-    /// When the file cannot be removed.
+    /// Removes the entry. Fails when the file cannot be removed.
     pub(crate) fn remove(&self) -> Result<(), StoreError> {
         self.0.backend.remove(&self.0.name)
     }

@@ -107,10 +107,8 @@ impl StoreError {
     }
 }
 
-/// Treats a corrupted entry, which is already quarantined, as missing, and logs a warning.
-///
-/// # Errors
-/// Returns all other errors.
+/// Treats a corrupted entry, which is already quarantined, as missing, and logs a warning. Returns
+/// all other errors.
 pub(crate) fn ignore_corrupted<T>(
     read: Result<Option<T>, StoreError>,
 ) -> Result<Option<T>, StoreError> {

@@ -60,10 +60,8 @@ impl Memory {
         self.entries.lock().retain(|(held, _)| held != name);
     }
 
-    /// Locks an entry in this process.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time.
+    /// Locks an entry in this process. Fails with [`StoreError::Busy`] when the lock is not free in
+    /// time.
     pub(super) async fn lock(
         &self,
         name: &Name,

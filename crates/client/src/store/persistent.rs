@@ -52,9 +52,7 @@ impl EntryLock {
 
     /// Locks an entry in this process, then its lock file. If the lock file cannot be opened or
     /// locked, the lock excludes only this process ([`check_exclusive`](Self::check_exclusive)).
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time.
+    /// Fails with [`StoreError::Busy`] when the lock is not free in time.
     pub(super) async fn acquire(
         directory: &Directory,
         memory: &Memory,
@@ -82,11 +80,8 @@ impl EntryLock {
         }
     }
 
-    /// Checks that the lock excludes other processes.
-    ///
-    /// # Errors
-    /// [`StoreError::NotWritable`] when the lock file could not be opened, [`StoreError::Io`] when
-    /// it could not be locked.
+    /// Checks that the lock excludes other processes. Fails with [`StoreError::NotWritable`] when
+    /// the lock file could not be opened, [`StoreError::Io`] when it could not be locked.
     pub(super) fn check_exclusive(&self) -> Result<(), StoreError> {
         self.failure.clone().map_or(Ok(()), Err)
     }
@@ -113,10 +108,8 @@ impl Persistent {
         Ok(names)
     }
 
-    /// Reads an entry: the unsaved one, unless another process has written a newer one since.
-    ///
-    /// # Errors
-    /// When there is no unsaved entry, and the file cannot be read or others can read it.
+    /// Reads an entry: the unsaved one, unless another process has written a newer one since. Fails
+    /// when there is no unsaved entry, and the file cannot be read or others can read it.
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         match self.unsaved.read(name) {
             None => self.directory.read(name),
@@ -158,11 +151,9 @@ impl Persistent {
         self.directory.quarantine(name)
     }
 
-    /// Locks an entry. If the directory is not writable, the lock excludes only this process.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; [`StoreError::Io`] when the file
-    /// cannot be locked.
+    /// Locks an entry. If the directory is not writable, the lock excludes only this process. Fails
+    /// with [`StoreError::Busy`] when the lock is not free in time; [`StoreError::Io`] when the
+    /// file cannot be locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<EntryLock, StoreError> {
         let lock = EntryLock::acquire(&self.directory, &self.unsaved, name, limit).await?;
         match lock.check_exclusive() {

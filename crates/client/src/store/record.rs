@@ -66,10 +66,8 @@ struct ClientRecord<'a> {
     registration: &'a RawValue,
 }
 
-/// Serializes a token.
-///
-/// # Errors
-/// [`StoreError::TooLarge`] when it is longer than [`MAX_SERIALIZED`].
+/// Serializes a token. Fails with [`StoreError::TooLarge`] when it is longer than
+/// [`MAX_SERIALIZED`].
 pub(super) fn serialize_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let parts = token.parts();
     let dpop_key = match &parts.scheme {
@@ -162,10 +160,8 @@ pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
     }))
 }
 
-/// Serializes a client.
-///
-/// # Errors
-/// [`StoreError::TooLarge`] when it is longer than [`MAX_SERIALIZED`].
+/// Serializes a client. Fails with [`StoreError::TooLarge`] when it is longer than
+/// [`MAX_SERIALIZED`].
 pub(super) fn serialize_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let registration = Zeroizing::new(client.response.to_json());
     let registration = serde_json::from_slice(&registration).map_err(|_| StoreError::TooLarge)?;

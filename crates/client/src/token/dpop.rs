@@ -25,10 +25,7 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 pub(crate) const USE_DPOP_NONCE: &str = "use_dpop_nonce";
 
 impl DpopBinding {
-    /// Generates a key.
-    ///
-    /// # Errors
-    /// [`ClientError::Signing`].
+    /// Generates a key. Fails with [`ClientError::Signing`].
     pub(crate) fn generate() -> Result<Self, ClientError> {
         DpopKey::generate()
             .map(Self::new)
@@ -57,9 +54,7 @@ impl DpopBinding {
     }
 
     /// Creates a proof for one request, with the latest nonce of its origin (RFC 9449 section 4.2).
-    ///
-    /// # Errors
-    /// [`ClientError::NoRandomness`] or [`ClientError::Signing`].
+    /// Fails with [`ClientError::NoRandomness`] or [`ClientError::Signing`].
     pub(crate) fn proof(
         &self,
         method: &Method,

@@ -70,11 +70,8 @@ impl<'a> TokenEndpoint<'a> {
     }
 
     /// Requests a token (OAuth 2.1 section 3.2). With a binding, the token is DPoP-bound; if the
-    /// server requires a nonce, the request is repeated once.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, returns an error, or returns a response that is not
-    /// valid.
+    /// server requires a nonce, the request is repeated once. Fails when the server cannot be
+    /// reached, returns an error, or returns a response that is not valid.
     pub(crate) async fn token(
         &self,
         client: Option<&ClientCredentials>,
@@ -105,11 +102,8 @@ impl<'a> TokenEndpoint<'a> {
 
     /// Sends one request with the client's authentication. If the server rejects the client, the
     /// request has had no effect, and each alternative method is tried once. If the server rejects
-    /// all, the first response is returned.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, or an assertion or proof cannot be signed. Error
-    /// responses are returned.
+    /// all, the first response is returned. Fails when the server cannot be reached, or an
+    /// assertion or proof cannot be signed. Error responses are returned.
     pub(crate) async fn send(
         &self,
         client: Option<&ClientCredentials>,

@@ -82,11 +82,8 @@ pub(crate) fn renewal_margin(lifetime: Duration) -> Duration {
 }
 
 impl ResourceToken {
-    /// Creates the token of a response.
-    ///
-    /// # Errors
-    /// [`ClientError::UnsupportedTokenType`] when it is bound to a key and should not be, or the
-    /// other way round.
+    /// Creates the token of a response. Fails with [`ClientError::UnsupportedTokenType`] when it is
+    /// bound to a key and should not be, or the other way round.
     pub(crate) fn new(
         response: TokenResponse,
         context: TokenRequestContext<'_>,
@@ -112,10 +109,7 @@ impl ResourceToken {
     }
 
     /// The token that replaces this one. Members that the response lacks are as requested, else
-    /// unchanged (RFC 6749 section 6).
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
+    /// unchanged (RFC 6749 section 6). Fails as [`new`](Self::new) does.
     pub(crate) fn refreshed(
         &self,
         response: TokenResponse,
@@ -175,10 +169,7 @@ impl ResourceToken {
     }
 
     /// Sets the headers of a request to `url`. Removes them if `url` does not have the resource's
-    /// origin: the caller checks its path.
-    ///
-    /// # Errors
-    /// When the proof of a bound token cannot be created.
+    /// origin: the caller checks its path. Fails when the proof of a bound token cannot be created.
     pub(crate) fn authorize(
         &self,
         method: &Method,

@@ -31,10 +31,7 @@ impl ExternalTokens {
     }
 
     /// The held token, or a new one if it expires soon. Concurrent callers wait for one call of the
-    /// source.
-    ///
-    /// # Errors
-    /// When the source fails, or returns another token than a bearer token.
+    /// source. Fails when the source fails, or returns another token than a bearer token.
     pub(super) async fn token(&self) -> Result<AccessToken, ClientError> {
         let mut held = self.held.lock().await;
         let now = SystemClock::new().now();
@@ -48,10 +45,7 @@ impl ExternalTokens {
     }
 
     /// Replaces a token that the resource rejected. Returns false if the source returns the same
-    /// token again.
-    ///
-    /// # Errors
-    /// As [`token`](Self::token).
+    /// token again. Fails as [`token`](Self::token) does.
     pub(super) async fn replace(&self, rejected: &AccessToken) -> Result<bool, ClientError> {
         let mut held = self.held.lock().await;
         if held

@@ -20,9 +20,7 @@ impl Default for Refreshes {
 }
 
 impl Refreshes {
-    /// Begins a refresh, which ends when the result is dropped.
-    ///
-    /// # Errors
+    /// Begins a refresh, which ends when the result is dropped. Fails with
     /// [`ClientError::TaskEnded`] after [`finish`](Self::finish).
     pub(super) async fn begin(&self) -> Result<SemaphorePermit<'_>, ClientError> {
         self.0.acquire().await.map_err(|_| ClientError::TaskEnded)

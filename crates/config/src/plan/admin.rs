@@ -164,10 +164,7 @@ fn host_of(ip: IpAddr) -> String {
     }
 }
 
-/// Reads a token.
-///
-/// # Errors
-/// Fails when it cannot be read, has a wrong length, or cannot be sent in a header.
+/// Reads a token. Fails when it cannot be read, has a wrong length, or cannot be sent in a header.
 fn read_token(source: &SecretSource) -> anyhow::Result<Secret> {
     let token = source
         .read()

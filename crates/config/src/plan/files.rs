@@ -11,11 +11,8 @@ use anyhow::anyhow;
 /// The maximum size of a file, in bytes. The certificates that operating systems trust take 0.3 MB.
 const MAX_SIZE: u64 = 4 << 20;
 
-/// Reads the file that a key names.
-///
-/// # Errors
-/// Fails when it cannot be read or has more than 4 MiB. The message begins with the key and names
-/// the fix.
+/// Reads the file that a key names. Fails when it cannot be read or has more than 4 MiB. The
+/// message begins with the key and names the fix.
 pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
     let shown = file.display();
     if file.is_dir() {

@@ -54,10 +54,8 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
     })
 }
 
-/// Validates a rate; `None` without a limit.
-///
-/// # Errors
-/// Fails when the number or the period is out of its range.
+/// Validates a rate; `None` without a limit. Fails when the number or the period is out of its
+/// range.
 pub(super) fn rate(rate: Option<&file::RateLimit>) -> anyhow::Result<Option<Rate>> {
     Ok(rate
         .map(|rate| Rate::new(rate.requests, rate.per.0))

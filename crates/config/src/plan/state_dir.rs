@@ -18,10 +18,7 @@ const SYSTEMD_VARIABLE: &str = "STATE_DIRECTORY";
 
 /// Returns the configured directory, else the first one of systemd, else one of the user for this
 /// server. `None` if everything is kept in memory, by configuration or because the user has no such
-/// directory.
-///
-/// # Errors
-/// Fails when the configured directory is empty.
+/// directory. Fails when the configured directory is empty.
 pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<Option<PathBuf>> {
     if let Some(directory) = configured {
         ensure!(

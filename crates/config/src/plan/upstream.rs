@@ -152,10 +152,8 @@ fn substitute() -> Option<UpstreamAddress> {
         .map(UpstreamAddress::Tcp)
 }
 
-/// Returns the address; `None` for the built-in server.
-///
-/// # Errors
-/// Fails when the URL or the path of the socket is invalid, or this package has no built-in server.
+/// Returns the address; `None` for the built-in server. Fails when the URL or the path of the
+/// socket is invalid, or this package has no built-in server.
 fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     match &resource.upstream {
         file::Upstream::Demo if cfg!(feature = "dev") => Ok(None),

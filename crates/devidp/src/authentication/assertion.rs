@@ -33,10 +33,8 @@ const LEEWAY: Duration = Duration::from_secs(10);
 const MAX_JTI: usize = 256;
 
 impl Assertions {
-    /// Imports the keys of the trusted issuers.
-    ///
-    /// # Errors
-    /// Fails when an issuer is configured twice or has no usable key.
+    /// Imports the keys of the trusted issuers. Fails when an issuer is configured twice or has no
+    /// usable key.
     pub(crate) fn new(config: &Config) -> Result<Self, DevIdpError> {
         Ok(Self {
             trusted: import_keys(&config.settings.trusted_issuers)?,

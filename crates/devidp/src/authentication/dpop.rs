@@ -63,11 +63,9 @@ impl DpopProofs {
     }
 
     /// Verifies the proof of a token request, if any, and returns the key's thumbprint (RFC 9449
-    /// sections 4.3 and 5).
-    ///
-    /// # Errors
-    /// Fails when there are several proofs, or the proof is malformed, for another request, more
-    /// than a minute old or in the future, without the required nonce, or was used before.
+    /// sections 4.3 and 5). Fails when there are several proofs, or the proof is malformed, for
+    /// another request, more than a minute old or in the future, without the required nonce, or was
+    /// used before.
     pub(crate) fn verify(&self, headers: &HeaderMap) -> Result<Option<Thumbprint>, ErrorResponse> {
         let mut values = headers.get_all(PROOF).iter();
         let Some(value) = values.next() else {

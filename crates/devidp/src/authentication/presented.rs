@@ -30,11 +30,8 @@ pub(super) enum PresentedCredential<'a> {
 }
 
 impl<'a> PresentedCredential<'a> {
-    /// Parses the credential, without verifying it.
-    ///
-    /// # Errors
-    /// Fails when the request identifies no client or two, or has more than one credential or a
-    /// malformed one.
+    /// Parses the credential, without verifying it. Fails when the request identifies no client or
+    /// two, or has more than one credential or a malformed one.
     pub(super) fn parse(headers: &HeaderMap, form: &'a Params) -> Result<Self, ErrorResponse> {
         let invalid = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
         let id = form.get("client_id")?;

@@ -15,11 +15,9 @@ use crate::{
 const MAX_AUDIENCE: usize = 600;
 
 /// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which
-/// only one is supported, or the value that the imitated provider uses instead.
-///
-/// # Errors
-/// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated
-/// provider reads it, and when `audience` is too long, if the imitated provider reads that.
+/// only one is supported, or the value that the imitated provider uses instead. Fails when
+/// `resource` is invalid, repeated, or missing without a default, if the imitated provider reads
+/// it, and when `audience` is too long, if the imitated provider reads that.
 pub(crate) fn parse_audience(
     config: &Config,
     params: &Params,

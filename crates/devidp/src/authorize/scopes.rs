@@ -28,7 +28,6 @@ const OPENID_SCOPES: [&str; 6] = [
 /// If the request has no `scope`, these are all scopes that the client may have (RFC 6749 section
 /// 3.3).
 ///
-/// # Errors
 /// Fails when `scope` is invalid, no scope can be granted, or the imitated provider requires
 /// `scope`.
 pub(crate) fn grant_scopes(

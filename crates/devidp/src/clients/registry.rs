@@ -55,11 +55,9 @@ impl Clients {
     }
 
     /// Returns the client with this identifier. This counts as a use of a registration. `headers`
-    /// are those of the request that names the client.
-    ///
-    /// # Errors
-    /// Fails when there is no such client, or its metadata document cannot be used or cannot be
-    /// fetched now. The description of the error is a sentence for the user.
+    /// are those of the request that names the client. Fails when there is no such client, or its
+    /// metadata document cannot be used or cannot be fetched now. The description of the error is a
+    /// sentence for the user.
     pub(crate) async fn find(
         &self,
         id: &str,
@@ -92,10 +90,7 @@ impl Clients {
     }
 
     /// Adds a registered client. If the table is full, it replaces the least recently used one that
-    /// no user has approved.
-    ///
-    /// # Errors
-    /// Fails when users have approved all clients of a full table.
+    /// no user has approved. Fails when users have approved all clients of a full table.
     pub(crate) fn register(&self, id: &str, client: RegisteredClient) -> Result<(), TableFull> {
         self.registered
             .try_insert(id, client, |registered| !registered.is_approved)

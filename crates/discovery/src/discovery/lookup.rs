@@ -60,10 +60,8 @@ impl<T> Lookup<T> {
                 .is_ok_and(|found| matches!(found.content, LookupContent::Absent))
     }
 
-    /// Returns the document. Without one, adds an attempt if the search continues.
-    ///
-    /// # Errors
-    /// Fails if there is no response, and with a 5xx status or another document.
+    /// Returns the document. Without one, adds an attempt if the search continues. Fails if there
+    /// is no response, and with a 5xx status or another document.
     pub(super) fn into_document(
         self,
         attempts: &mut Attempts,

@@ -10,10 +10,8 @@ use super::settings_error::{CertificateVariableError, FetchSettingsError};
 /// take 0.3 MB.
 pub(super) const MAX_CA_FILE: u64 = 4 << 20;
 
-/// Checks the value of the variable.
-///
-/// # Errors
-/// Fails if it is set, and the file cannot be read or has no certificate.
+/// Checks the value of the variable. Fails if it is set, and the file cannot be read or has no
+/// certificate.
 pub(super) fn check(value: Option<&OsStr>) -> Result<(), FetchSettingsError> {
     let Some(value) = value else { return Ok(()) };
     check_file(Path::new(value)).map_err(FetchSettingsError::CertificateVariable)

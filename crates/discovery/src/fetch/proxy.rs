@@ -80,9 +80,7 @@ impl Proxies {
         !matches!(self.proxy, Proxy::None) && !is_loopback(url) && !self.exceptions.contains(url)
     }
 
-    /// Returns the proxy of requests to which it [applies](Self::applies_to).
-    ///
-    /// # Errors
+    /// Returns the proxy of requests to which it [applies](Self::applies_to). Fails with
     /// [`FetchSettingsError::ProxyVariable`] if the environment contains an unusable proxy.
     pub(crate) fn url(&self) -> Result<&Url, FetchSettingsError> {
         match &self.proxy {

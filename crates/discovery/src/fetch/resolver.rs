@@ -54,11 +54,8 @@ pub(crate) enum Unresolved {
     NoAddress,
 }
 
-/// Returns the addresses of a name that the policy allows.
-///
-/// # Errors
-/// [`UrlPolicyError::Address`] if it forbids all of them, [`Unresolved::NoAddress`] if there are
-/// none.
+/// Returns the addresses of a name that the policy allows. Fails with [`UrlPolicyError::Address`]
+/// if it forbids all of them, [`Unresolved::NoAddress`] if there are none.
 fn allowed(
     policy: UrlPolicy,
     name: &str,

@@ -29,10 +29,8 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the CA file.
-    ///
-    /// # Errors
-    /// When the file cannot be read, has more than 4 MiB, or has no or an invalid certificate.
+    /// Reads the CA file. Fails when the file cannot be read, has more than 4 MiB, or has no or an
+    /// invalid certificate.
     pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, FetchSettingsError> {
         Ok(Self {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
@@ -43,10 +41,7 @@ impl Tls {
     }
 
     /// Returns the configuration for the connections of a pool. Plain connections trust nothing, so
-    /// that `https` fails on them.
-    ///
-    /// # Errors
-    /// When the system's trusted certificates cannot be read.
+    /// that `https` fails on them. Fails when the system's trusted certificates cannot be read.
     pub(crate) fn config(&self, key: PoolKey) -> Result<ClientConfig, FetchSettingsError> {
         let builder = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()

@@ -75,10 +75,8 @@ pub(super) async fn ask_guard(
     }
 }
 
-/// Creates a guard that requires the scopes of the challenge.
-///
-/// # Errors
-/// A finding with the reason for which the metadata cannot configure a guard.
+/// Creates a guard that requires the scopes of the challenge. The error is a finding with the
+/// reason for which the metadata cannot configure a guard.
 fn guard(
     chain: &Chain,
     verifier: Arc<Verifier>,

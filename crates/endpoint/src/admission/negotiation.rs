@@ -94,10 +94,8 @@ impl Opening {
             .filter(|revision| has_sessions(*revision, served))
     }
 
-    /// Returns the revision of the version that the response names, or the requested one.
-    ///
-    /// # Errors
-    /// Fails if the response names a version that is not served or has no sessions.
+    /// Returns the revision of the version that the response names, or the requested one. Fails if
+    /// the response names a version that is not served or has no sessions.
     fn negotiated_revision(
         &self,
         named: Option<String>,
@@ -119,11 +117,8 @@ impl Opening {
 }
 
 impl<B: Body<Data = Bytes>> Negotiation<B> {
-    /// Starts with the head of a response.
-    ///
-    /// # Errors
-    /// Returns the opened session if the format of the response cannot be read. The requested
-    /// revision applies then.
+    /// Starts with the head of a response. Returns the opened session if the format of the response
+    /// cannot be read. The requested revision applies then.
     pub(crate) fn begin(
         opening: Opening,
         response: Response<B>,

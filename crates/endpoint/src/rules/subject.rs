@@ -18,11 +18,8 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Returns the subject of a message.
-    ///
-    /// # Errors
-    /// Fails if a rule has a name and the message has a resource URI that servers read in different
-    /// ways.
+    /// Returns the subject of a message. Fails if a rule has a name and the message has a resource
+    /// URI that servers read in different ways.
     pub(crate) fn new(envelope: &'a Envelope<'a>, rules: &[MessageRule]) -> Result<Self, UriError> {
         let mut subject = Self {
             envelope: Some(envelope),

@@ -82,11 +82,8 @@ impl Spellings {
     /// Adds the URI itself, and all spellings that follow from it by percent-decoding, WHATWG
     /// normalization, conversion of the host, and removal of the parts that do not select a
     /// resource. Spellings that differ only in ASCII letter case, which patterns ignore, count as
-    /// one.
-    ///
-    /// # Errors
-    /// Fails if a spelling has a dot segment, a NUL or a host that is too long, or if the spellings
-    /// are too many or too long.
+    /// one. Fails if a spelling has a dot segment, a NUL or a host that is too long, or if the
+    /// spellings are too many or too long.
     pub(crate) fn add(&mut self, uri: &str) -> Result<(), UriError> {
         let start = self.all.len();
         self.push(start, uri.to_owned())?;

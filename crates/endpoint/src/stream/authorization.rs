@@ -74,10 +74,8 @@ impl StreamAuthorization {
     }
 
     /// Applies the result of the last introspection of the current token, if it is introspected.
-    /// Returns whether the validity has changed.
-    ///
-    /// # Errors
-    /// Fails if the token authorizes the stream no longer.
+    /// Returns whether the validity has changed. Fails if the token authorizes the stream no
+    /// longer.
     pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
         // The lock is held until the validity is stored, so that `replace` does not come in
         // between.

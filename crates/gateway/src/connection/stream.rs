@@ -42,11 +42,9 @@ pub(crate) enum ConnectError {
 }
 
 impl Stream {
-    /// Connects, without a time limit. The permit counts the connection until it closes.
-    ///
-    /// # Errors
-    /// Fails if the name cannot be resolved, all its addresses reject the connection, or the TLS
-    /// handshake fails.
+    /// Connects, without a time limit. The permit counts the connection until it closes. Fails if
+    /// the name cannot be resolved, all its addresses reject the connection, or the TLS handshake
+    /// fails.
     pub(crate) async fn connect(
         endpoint: &Endpoint,
         permit: ConnectionPermit,

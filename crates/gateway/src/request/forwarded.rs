@@ -48,10 +48,8 @@ struct CachedHeaders {
 }
 
 impl PublicAddress {
-    /// Prepares the values for the URL under which clients reach this service.
-    ///
-    /// # Errors
-    /// Fails if the URL is neither `http` nor `https` or has no host.
+    /// Prepares the values for the URL under which clients reach this service. Fails if the URL is
+    /// neither `http` nor `https` or has no host.
     pub(super) fn new(url: &Url) -> Result<Self, UpstreamSettingsError> {
         let scheme = url.scheme();
         let host = &url[url::Position::BeforeHost..url::Position::AfterPort];

@@ -72,11 +72,9 @@ pub(crate) struct ForwardingRules {
 }
 
 impl ForwardingRules {
-    /// Checks the settings and prepares the rules.
-    ///
-    /// # Errors
-    /// Fails if a header cannot carry the identity or be forwarded, two identity headers have the
-    /// same name, or the public URL is not an http or https URL with a host.
+    /// Checks the settings and prepares the rules. Fails if a header cannot carry the identity or
+    /// be forwarded, two identity headers have the same name, or the public URL is not an http or
+    /// https URL with a host.
     pub(crate) fn new(settings: ForwardingSettings<'_>) -> Result<Self, UpstreamSettingsError> {
         let ForwardingSettings {
             identity_headers,

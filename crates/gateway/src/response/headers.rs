@@ -14,11 +14,8 @@ use crate::{address::Target, hop_by_hop::is_hop_by_hop};
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const NO: HeaderValue = HeaderValue::from_static("no");
 
-/// Checks that a response with this status may be forwarded to the client.
-///
-/// # Errors
-/// Fails for a 401, a 407, a 101 and a redirect, which would refer the client to something other
-/// than this gateway.
+/// Checks that a response with this status may be forwarded to the client. Fails for a 401, a 407,
+/// a 101 and a redirect, which would refer the client to something other than this gateway.
 pub(crate) fn check_status(
     status: StatusCode,
     headers: &HeaderMap,

@@ -31,10 +31,8 @@ pub(super) struct UpstreamState {
 }
 
 impl UpstreamState {
-    /// Checks the settings and prepares the state. No connection is made.
-    ///
-    /// # Errors
-    /// As [`HttpUpstream::new`](crate::HttpUpstream::new).
+    /// Checks the settings and prepares the state. No connection is made. Fails as
+    /// [`HttpUpstream::new`](crate::HttpUpstream::new) does.
     pub(super) fn new(
         settings: HttpUpstreamSettings,
         clock: Arc<dyn Clock>,

@@ -14,8 +14,6 @@ pub(crate) struct AmbiguousPath;
 
 impl<'a> PlainPath<'a> {
     /// Decodes the path of a request. It allocates only for a path with percent-encoded characters.
-    ///
-    /// # Errors
     /// Fails if servers interpret the path in different ways.
     pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
         let decoded = percent_decode_str(path)

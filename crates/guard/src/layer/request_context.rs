@@ -126,10 +126,7 @@ impl RequestContext {
     }
 
     /// Makes the new decision that the service waits for, if it does. Ready when the service can go
-    /// on, and pending if it waits for something else.
-    ///
-    /// # Errors
-    /// Fails if the request is no longer admitted.
+    /// on, and pending if it waits for something else. Fails if the request is no longer admitted.
     pub(super) fn poll_new_decision(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Rejected>> {
         let Some(caller) = self
             .report

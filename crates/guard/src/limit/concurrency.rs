@@ -86,10 +86,8 @@ impl ConcurrencyLimiter {
         })
     }
 
-    /// Counts one more request of this principal until the permit is dropped.
-    ///
-    /// # Errors
-    /// Fails if the principal has reached the limit.
+    /// Counts one more request of this principal until the permit is dropped. Fails if the
+    /// principal has reached the limit.
     pub(crate) fn start_request(
         self: &Arc<Self>,
         principal: &Principal,
@@ -138,11 +136,8 @@ impl ConcurrencyLimiter {
 }
 
 impl Permit {
-    /// Counts the request as an event stream from now on.
-    ///
-    /// # Errors
-    /// Fails if the principal has reached the limit on streams. The permit is returned and still
-    /// counts as a request.
+    /// Counts the request as an event stream from now on. Fails if the principal has reached the
+    /// limit on streams. The permit is returned and still counts as a request.
     pub(crate) fn into_stream(mut self) -> Result<Self, (Self, LimitExceeded)> {
         let mut shard = self.limiter.shard(self.key);
         if let Some(in_progress) = shard.get_mut(&self.key) {

@@ -25,10 +25,7 @@ impl GuardSettings {
         is_valid.then_some(()).ok_or(GuardSettingsError::Realm)
     }
 
-    /// Checks the settings, and returns all scopes that they name.
-    ///
-    /// # Errors
-    /// Returns the first problem.
+    /// Checks the settings, and returns all scopes that they name. Returns the first problem.
     pub(crate) fn check(&self) -> Result<Scopes, GuardSettingsError> {
         if !is_https_or_loopback_http(self.resource.url()) {
             return Err(GuardSettingsError::InsecureResource(self.resource.clone()));

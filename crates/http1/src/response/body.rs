@@ -47,10 +47,7 @@ impl BodyReader {
         }
     }
 
-    /// Ends the body, because the connection has ended.
-    ///
-    /// # Errors
-    /// Fails if the body is incomplete.
+    /// Ends the body, because the connection has ended. Fails if the body is incomplete.
     pub(crate) fn close(&mut self) -> Result<(), ProtocolError> {
         match std::mem::replace(self, Self::Complete) {
             Self::UntilClose | Self::Complete => Ok(()),

@@ -26,11 +26,8 @@ pub(super) struct KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// Imports a key of this type.
-    ///
-    /// # Errors
-    /// Fails if a member is missing or malformed, an RSA key is weak, or coordinates have the wrong
-    /// length.
+    /// Imports a key of this type. Fails if a member is missing or malformed, an RSA key is weak,
+    /// or coordinates have the wrong length.
     pub(super) fn import(jwk: &Jwk, key_type: KeyType) -> Result<Self, KeyError> {
         load_algorithms();
         match key_type {
@@ -98,11 +95,8 @@ impl KeyMaterial {
         })
     }
 
-    /// Returns the verifier of an algorithm that needs this type of key.
-    ///
-    /// # Errors
-    /// Fails if OpenSSL rejects the key, for example because the coordinates are not a point on the
-    /// curve.
+    /// Returns the verifier of an algorithm that needs this type of key. Fails if OpenSSL rejects
+    /// the key, for example because the coordinates are not a point on the curve.
     pub(super) fn verifier(&self, algorithm: Algorithm) -> Result<Arc<dyn JwsVerifier>, KeyError> {
         verifier(&self.jwk, algorithm).ok_or(match KeyType::for_algorithm(algorithm) {
             KeyType::Rsa => KeyError::Malformed,

@@ -204,11 +204,9 @@ const NAMED_MEMBERS: &[NamedMember] = &[
 ];
 
 impl<'a> Names<'a> {
-    /// Reads the names of a request or notification.
-    ///
-    /// # Errors
-    /// Fails if a required member is missing, a name is not a string, has a NUL or is too long,
-    /// there is a look-alike of a member that the method uses, or there are too many names.
+    /// Reads the names of a request or notification. Fails if a required member is missing, a name
+    /// is not a string, has a NUL or is too long, there is a look-alike of a member that the method
+    /// uses, or there are too many names.
     pub(super) fn of_call(
         method: &str,
         params: &Params<'a>,

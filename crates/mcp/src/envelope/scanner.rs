@@ -81,8 +81,6 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes a value with a nesting depth of at most `max_depth`. Returns the value as written.
-    ///
-    /// # Errors
     /// Returns [`EnvelopeError::TooDeep`] at the first array or object that is too deep.
     pub(super) fn value(&mut self, max_depth: usize) -> Result<&'a str, EnvelopeError> {
         self.peek_token();

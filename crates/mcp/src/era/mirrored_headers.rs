@@ -6,11 +6,9 @@ use http::HeaderMap;
 use super::error::EraError;
 use crate::{Envelope, MessageType, decode_mirrored, header, mirrored_member};
 
-/// Compares `Mcp-Method` and `Mcp-Name` with a modern message.
-///
-/// # Errors
-/// Fails if one of them is repeated, malformed or differs from the message, or if a request lacks
-/// one that its method requires. Notifications need not have them.
+/// Compares `Mcp-Method` and `Mcp-Name` with a modern message. Fails if one of them is repeated,
+/// malformed or differs from the message, or if a request lacks one that its method requires.
+/// Notifications need not have them.
 pub(super) fn compare(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError> {
     let required = envelope.message_type() == MessageType::Request;
     let method = envelope.method().unwrap_or_default();

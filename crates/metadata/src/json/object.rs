@@ -24,10 +24,7 @@ pub(crate) enum ParsedObject {
 }
 
 impl ParsedObject {
-    /// Returns the members.
-    ///
-    /// # Errors
-    /// Fails if the value is not an object, or has a member twice.
+    /// Returns the members. Fails if the value is not an object, or has a member twice.
     pub(crate) fn into_members(self) -> Result<Map<String, Value>, DocumentError> {
         match self {
             Self::Members(members) => Ok(members),

@@ -41,10 +41,8 @@ impl Error for UntrustedPeer {}
 
 /// Connects to the socket. Its process belongs to root, to the user of this process, or to the user
 /// to whom the path belongs: the owner of the socket, if only this user, root and the user of this
-/// process can replace it.
-///
-/// # Errors
-/// Fails when nothing listens there, and with [`UntrustedPeer`] for the process of another user.
+/// process can replace it. Fails when nothing listens there, and with [`UntrustedPeer`] for the
+/// process of another user.
 pub(super) async fn connect(path: &Path) -> anyhow::Result<UnixStream> {
     let stream = UnixStream::connect(path).await?;
     // The user who called `listen`.

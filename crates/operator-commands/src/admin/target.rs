@@ -37,11 +37,8 @@ pub(super) enum Place {
 }
 
 impl Target {
-    /// Returns the listener of the arguments. Nothing is sent.
-    ///
-    /// # Errors
-    /// Fails when the configuration cannot be read or has no `[admin]`, the URL would expose the
-    /// token, or there is no token.
+    /// Returns the listener of the arguments. Nothing is sent. Fails when the configuration cannot
+    /// be read or has no `[admin]`, the URL would expose the token, or there is no token.
     pub(super) fn new(arguments: &AdminTarget) -> anyhow::Result<Self> {
         let (place, configured) = match (&arguments.url, &arguments.socket) {
             (Some(url), _) => (Place::Url(parse_url(url)?), None),

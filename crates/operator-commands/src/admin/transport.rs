@@ -32,18 +32,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_RESPONSE: usize = 32 << 20;
 
 impl Target {
-    /// Sends a GET and reads the response.
-    ///
-    /// # Errors
-    /// Fails when the server cannot be reached or does not answer.
+    /// Sends a GET and reads the response. Fails when the server cannot be reached or does not
+    /// answer.
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Answer> {
         self.send(&Method::GET, path, Bytes::new()).await
     }
 
-    /// Sends a POST with a JSON body and reads the response.
-    ///
-    /// # Errors
-    /// Fails when the server cannot be reached or does not answer.
+    /// Sends a POST with a JSON body and reads the response. Fails when the server cannot be
+    /// reached or does not answer.
     pub(super) async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Answer> {
         self.send(&Method::POST, path, serde_json::to_vec(body)?.into())
             .await

@@ -38,10 +38,8 @@ impl Part {
 }
 
 /// Queries the services of these parts of a plan, one after the other. Prints the progress to
-/// standard error and, if `prints_steps`, each step to standard output when it is complete.
-///
-/// # Errors
-/// Fails when standard output is closed.
+/// standard error and, if `prints_steps`, each step to standard output when it is complete. Fails
+/// when standard output is closed.
 pub(crate) async fn examine_and_print(
     parts: &[Part],
     plan: &Plan,

@@ -13,10 +13,8 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Prepares a TLS connection. The handshake takes place at the first write.
-///
-/// # Errors
-/// Fails when TLS cannot be set up.
+/// Prepares a TLS connection. The handshake takes place at the first write. Fails when TLS cannot
+/// be set up.
 pub(super) fn connect<S: Read + Write>(
     stream: S,
     address: SocketAddr,
@@ -28,10 +26,7 @@ pub(super) fn connect<S: Read + Write>(
     ))
 }
 
-/// Returns TLS settings that accept every certificate.
-///
-/// # Errors
-/// Fails when TLS cannot be set up.
+/// Returns TLS settings that accept every certificate. Fails when TLS cannot be set up.
 pub(crate) fn any_certificate() -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -3,10 +3,8 @@
 use anyhow::bail;
 use serde_json::{Map, Value};
 
-/// Parses the values of `--claim`: `NAME=VALUE`, where the value is JSON, otherwise a string.
-///
-/// # Errors
-/// Fails if a value has no `=` or a name occurs twice.
+/// Parses the values of `--claim`: `NAME=VALUE`, where the value is JSON, otherwise a string. Fails
+/// if a value has no `=` or a name occurs twice.
 pub(super) fn parse(claims: &[String]) -> anyhow::Result<Map<String, Value>> {
     let mut parsed = Map::new();
     for claim in claims {

@@ -10,13 +10,10 @@ use serde::Deserialize;
 
 /// Reads the file of `--clients`, and the files and environment variables that it names.
 ///
-/// Whether the clients fit the server is checked when the server starts.
-///
-/// # Errors
-/// Fails when the file cannot be read, a value is invalid, or a secret or a key cannot be read. The
-/// error is one line with the file, the line or the client, and what to write instead. It contains
-/// no value of a wrong type or form, because that can be a secret; it names variables, files, keys
-/// and clients.
+/// Whether the clients fit the server is checked when the server starts. Fails when the file cannot
+/// be read, a value is invalid, or a secret or a key cannot be read. The error is one line with the
+/// file, the line or the client, and what to write instead. It contains no value of a wrong type or
+/// form, because that can be a secret; it names variables, files, keys and clients.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ClientSettings>> {
     let shown = path.display();
     let bytes = file_content(path)

@@ -27,10 +27,8 @@ impl Answers {
     }
 
     /// Sets the base URL, and the address to listen on: that of the URL, or a local one that a
-    /// proxy in front connects to.
-    ///
-    /// # Errors
-    /// As all setters: fails with the reason, in one line, when the configuration would be invalid.
+    /// proxy in front connects to. As all setters, it fails with the reason, in one line, when the
+    /// configuration would be invalid.
     pub(super) fn set_base_url(&mut self, text: &str) -> Result<(), String> {
         self.0.base_url = text.to_owned();
         self.plan()?;
@@ -59,10 +57,7 @@ impl Answers {
     }
 
     /// Sets the upstream, and another port to listen on if the proxy in front would use that of the
-    /// upstream.
-    ///
-    /// # Errors
-    /// Fails also when the upstream is the address of this server.
+    /// upstream. Fails also when the upstream is the address of this server.
     pub(super) fn set_upstream(&mut self, text: &str) -> Result<(), String> {
         text.clone_into(&mut self.0.upstream);
         self.plan()?;
@@ -106,10 +101,7 @@ impl Answers {
         self.plan().map(drop)
     }
 
-    /// Sets the scopes of these texts, which spaces separate.
-    ///
-    /// # Errors
-    /// Fails also when there is no scope.
+    /// Sets the scopes of these texts, which spaces separate. Fails also when there is no scope.
     pub(super) fn set_scopes<'a>(
         &mut self,
         texts: impl IntoIterator<Item = &'a str>,
@@ -141,10 +133,8 @@ impl Answers {
         self.plan().map(drop)
     }
 
-    /// Returns the plan of the configuration.
-    ///
-    /// # Errors
-    /// Fails with all errors of the configuration, in one line.
+    /// Returns the plan of the configuration. Fails with all errors of the configuration, in one
+    /// line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
         let config = portcullis_config::from_text(&template::text(&self.0))
             .map_err(|error| format!("{error:#}"))?;

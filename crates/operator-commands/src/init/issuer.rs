@@ -39,10 +39,8 @@ pub(super) enum Found {
     Other { issuer: Issuer, reason: String },
 }
 
-/// Returns the issuer as written, without requests.
-///
-/// # Errors
-/// Fails with the reason if it is not an issuer identifier, or the URL of metadata.
+/// Returns the issuer as written, without requests. Fails with the reason if it is not an issuer
+/// identifier, or the URL of metadata.
 pub(super) fn as_written(text: &str) -> Result<Issuer, String> {
     let issuer = Issuer::parse(text)
         .map_err(|error| format!("{error}; write it as \"https://auth.example.com\""))?;
@@ -59,10 +57,8 @@ pub(super) fn as_written(text: &str) -> Result<Issuer, String> {
 /// of its metadata.
 ///
 /// The metadata is fetched, and that of the issuer in it must name the same issuer (RFC 8414
-/// section 3.3). If there is no metadata for the path, its parents are searched.
-///
-/// # Errors
-/// Fails with the reason if the text is not a URL, or there is no metadata.
+/// section 3.3). If there is no metadata for the path, its parents are searched. Fails with the
+/// reason if the text is not a URL, or there is no metadata.
 pub(super) async fn find(text: &str) -> Result<Found, String> {
     let entered = parse(text)?;
     let fetch = HttpFetch::new(FetchSettings::default()).map_err(|error| error.to_string())?;

@@ -30,10 +30,7 @@ impl Questions {
     }
 
     /// Returns the answer without spaces around it, or the default if it is empty. Without a
-    /// default, an empty answer is returned.
-    ///
-    /// # Errors
-    /// Fails when the input ends.
+    /// default, an empty answer is returned. Fails when the input ends.
     pub(super) fn ask(&mut self, question: &str, default: Option<&str>) -> anyhow::Result<String> {
         match default {
             Some(default) => write!(self.output, "{question} [{}]: ", EscapedText(default))?,
@@ -48,19 +45,13 @@ impl Questions {
         })
     }
 
-    /// Whether the answer is yes. An empty answer means no.
-    ///
-    /// # Errors
-    /// Fails when the input ends.
+    /// Whether the answer is yes. An empty answer means no. Fails when the input ends.
     pub(super) fn confirm(&mut self, question: &str) -> anyhow::Result<bool> {
         write!(self.output, "{question} [y/N] ")?;
         Ok(is_yes(&self.line()?))
     }
 
-    /// Shows a line.
-    ///
-    /// # Errors
-    /// Fails when the output is closed.
+    /// Shows a line. Fails when the output is closed.
     pub(super) fn tell(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.output, "{}", EscapedText(text))
     }

@@ -72,11 +72,9 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Gets and tests all answers.
-    ///
-    /// # Errors
-    /// Fails if an option is invalid, or is missing without a terminal; if no answer is accepted
-    /// after [`MAX_ATTEMPTS`]; and if the input ends or the output is closed.
+    /// Gets and tests all answers. Fails if an option is invalid, or is missing without a terminal;
+    /// if no answer is accepted after [`MAX_ATTEMPTS`]; and if the input ends or the output is
+    /// closed.
     pub(super) fn ask_all(&mut self) -> anyhow::Result<()> {
         self.answers
             .set_trusted_proxies(&self.arguments.trusted_proxies)
@@ -156,10 +154,8 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Returns the values of the file and their plan, if the file can be written.
-    ///
-    /// # Errors
-    /// Fails with problems, unless the user confirms or has given `--force`.
+    /// Returns the values of the file and their plan, if the file can be written. Fails with
+    /// problems, unless the user confirms or has given `--force`.
     pub(super) fn finish(mut self) -> anyhow::Result<(Values, Plan)> {
         let plan = self.plan()?;
         if self.problems > 0 && !self.arguments.force {

@@ -17,11 +17,8 @@ pub(super) struct Target {
 
 impl Target {
     /// Returns the target at this path. An existing file is replaced only with `force`, or if the
-    /// user agrees.
-    ///
-    /// # Errors
-    /// Fails if the folder does not exist, or there is a file that the user does not want to
-    /// replace.
+    /// user agrees. Fails if the folder does not exist, or there is a file that the user does not
+    /// want to replace.
     pub(super) fn open(
         path: &Path,
         force: bool,
@@ -54,10 +51,7 @@ impl Target {
     }
 
     /// Writes the file. It has the permissions of the one that it replaces, and otherwise everyone
-    /// can read it.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be written, or has changed meanwhile.
+    /// can read it. Fails if the file cannot be written, or has changed meanwhile.
     pub(super) fn write(&self, text: &str) -> anyhow::Result<()> {
         let shown = self.path.display().to_string();
         let backup = match &self.former {

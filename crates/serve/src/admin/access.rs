@@ -44,12 +44,10 @@ impl AccessPolicy {
     ///
     /// The checks of `Origin` and host keep web pages out. A page can add a token only after a
     /// preflight request, which has an `Origin`, or if it has the origin of this listener. The
-    /// listener serves no page, and a page under a rebound name has another host.
-    ///
-    /// # Errors
-    /// Fails with 431 for too many header fields, with 403 for a request with an `Origin`, with 400
-    /// or 403 for the host (see [`OriginRejection::status`]), and with 401 without exactly one
-    /// `Authorization` header with the token of an administrator or of a metrics reader.
+    /// listener serves no page, and a page under a rebound name has another host. Fails with 431
+    /// for too many header fields, with 403 for a request with an `Origin`, with 400 or 403 for the
+    /// host (see [`OriginRejection::status`]), and with 401 without exactly one `Authorization`
+    /// header with the token of an administrator or of a metrics reader.
     pub(super) fn check(&self, head: &Parts) -> Result<Role, AdminError> {
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if head.headers.len() > LIMITS.max_headers {
@@ -93,12 +91,9 @@ impl AccessPolicy {
 }
 
 /// Returns the token of the only `Authorization` header. The scheme is `Bearer` in any letter case;
-/// spaces around the token are ignored.
-///
-/// # Errors
-/// Fails with `admin.token_missing` if there is no header with this scheme and a space. Fails with
-/// `admin.token_invalid` if there are several headers, or the value has characters that no token
-/// has.
+/// spaces around the token are ignored. Fails with `admin.token_missing` if there is no header with
+/// this scheme and a space. Fails with `admin.token_invalid` if there are several headers, or the
+/// value has characters that no token has.
 fn bearer_token(headers: &HeaderMap) -> Result<Secret, AdminError> {
     let missing = || {
         let message = "the request has no `Authorization: Bearer` with the admin token, or for metrics with the metrics token";

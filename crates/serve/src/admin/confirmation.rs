@@ -17,10 +17,8 @@ pub(super) enum Unconfirmed {
     TimedOut,
 }
 
-/// Waits until all tickets are complete, at most 5 s.
-///
-/// # Errors
-/// Fails at the first record that fails, and after the time limit.
+/// Waits until all tickets are complete, at most 5 s. Fails at the first record that fails, and
+/// after the time limit.
 pub(super) async fn wait(tickets: impl IntoIterator<Item = EndTicket>) -> Result<(), Unconfirmed> {
     let all = async {
         for ticket in tickets {

@@ -29,10 +29,8 @@ pub(super) struct Dropping {
 }
 
 /// Fetches the keys and metadata of an issuer again, drops its cached tokens, ends the streams that
-/// they opened, and begins to have the other replicas do the same.
-///
-/// # Errors
-/// Fails if the issuer is not configured.
+/// they opened, and begins to have the other replicas do the same. Fails if the issuer is not
+/// configured.
 pub(super) async fn begin(state: &ServerState, name: &str) -> Result<Dropping, AdminError> {
     let unknown = || {
         AdminError::unknown_issuer(
@@ -60,10 +58,8 @@ pub(super) async fn begin(state: &ServerState, name: &str) -> Result<Dropping, A
 }
 
 impl Dropping {
-    /// Waits until all replicas have dropped the tokens.
-    ///
-    /// # Errors
-    /// Fails if one has not confirmed it in time. The tokens are dropped in this process.
+    /// Waits until all replicas have dropped the tokens. Fails if one has not confirmed it in time.
+    /// The tokens are dropped in this process.
     pub(super) async fn confirmed(self) -> Result<DropResult, AdminError> {
         let Err(unconfirmed) = confirmation::wait(self.ticket).await else {
             return Ok(self.result);

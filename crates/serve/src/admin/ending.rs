@@ -31,12 +31,10 @@ enum TargetType {
     Owners,
 }
 
-/// Ends sessions and their streams in this process, and begins to record the end.
-///
-/// # Errors
-/// Fails if no session of the table has the hash. Fails if the issuer is neither configured nor
-/// that of a session in the table: after a reload that removes an issuer, earlier requests can
-/// still open sessions of it.
+/// Ends sessions and their streams in this process, and begins to record the end. Fails if no
+/// session of the table has the hash. Fails if the issuer is neither configured nor that of a
+/// session in the table: after a reload that removes an issuer, earlier requests can still open
+/// sessions of it.
 pub(super) fn begin(state: &ServerState, target: EndTarget) -> Result<Ending, AdminError> {
     match target {
         EndTarget::Session(hash) => end_session(state, hash),
@@ -45,10 +43,8 @@ pub(super) fn begin(state: &ServerState, target: EndTarget) -> Result<Ending, Ad
 }
 
 impl Ending {
-    /// Waits until the end is recorded.
-    ///
-    /// # Errors
-    /// Fails if it is not recorded in time. It holds in this process.
+    /// Waits until the end is recorded. Fails if it is not recorded in time. It holds in this
+    /// process.
     pub(super) async fn confirmed(self) -> Result<EndResult, AdminError> {
         match confirmation::wait(self.tickets).await {
             Ok(()) => Ok(self.result),

@@ -85,11 +85,8 @@ impl EndOwners {
 }
 
 impl Route {
-    /// Returns the route of a request's path, method and media type.
-    ///
-    /// # Errors
-    /// Fails with 404 if there is no such path, 405 if it has another method, and 415 if a body is
-    /// not JSON.
+    /// Returns the route of a request's path, method and media type. Fails with 404 if there is no
+    /// such path, 405 if it has another method, and 415 if a body is not JSON.
     pub(super) fn of(head: &Parts) -> Result<Self, AdminError> {
         let (route, method) = match head.uri.path() {
             SESSIONS => (Self::ListSessions, Method::GET),
@@ -130,10 +127,7 @@ impl Route {
 }
 
 impl ListRequest {
-    /// Reads a query.
-    ///
-    /// # Errors
-    /// Fails if a parameter is unknown, repeated or invalid.
+    /// Reads a query. Fails if a parameter is unknown, repeated or invalid.
     pub(super) fn parse(query: &str) -> Result<Self, AdminError> {
         let mut request = Self {
             limit: DEFAULT_PAGE,
@@ -173,10 +167,8 @@ impl ListRequest {
     }
 }
 
-/// Reads the body of [`Route::EndSessions`]. Also returns the note.
-///
-/// # Errors
-/// Fails if it is not JSON of the expected form, or does not name a session, a subject or a client.
+/// Reads the body of [`Route::EndSessions`]. Also returns the note. Fails if it is not JSON of the
+/// expected form, or does not name a session, a subject or a client.
 pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), AdminError> {
     let EndRequest {
         session,
@@ -213,10 +205,8 @@ pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), Admi
     Ok((EndTarget::Owners(EndOwners { issuer, names }), note))
 }
 
-/// Reads the body of [`Route::DropTokens`].
-///
-/// # Errors
-/// Fails if it is not JSON of the expected form, or a text is empty or too long.
+/// Reads the body of [`Route::DropTokens`]. Fails if it is not JSON of the expected form, or a text
+/// is empty or too long.
 pub(super) fn parse_drop(body: &[u8]) -> Result<DropRequest, AdminError> {
     let request: DropRequest = from_json(body)?;
     check_length("issuer", &request.issuer, MAX_NAME)?;

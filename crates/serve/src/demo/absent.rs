@@ -15,10 +15,8 @@ use portcullis_mcp::Revisions;
 pub(crate) enum DemoServer {}
 
 impl DemoServer {
-    /// Returns an error, because this program has no demo server.
-    ///
-    /// # Errors
-    /// Always: this package has no demo server.
+    /// Returns an error, because this program has no demo server. Always fails: this package has no
+    /// demo server.
     pub(crate) fn new(_: Revisions) -> anyhow::Result<Self> {
         Err(anyhow::anyhow!(without_dev("upstream = \"demo\"")))
     }

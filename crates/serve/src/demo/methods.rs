@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use super::{method_error::MethodError, tools};
 
 /// Calls a method. `principal` is that of the request; `None` if authorization is off. The resource
-/// serves the revisions in `served`.
-///
-/// # Errors
-/// Fails if the era of the request does not have the method, or a parameter is missing or invalid.
+/// serves the revisions in `served`. Fails if the era of the request does not have the method, or a
+/// parameter is missing or invalid.
 pub(super) fn call(
     method: &str,
     params: &Value,

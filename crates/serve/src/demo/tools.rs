@@ -14,10 +14,8 @@ struct Operands {
     b: f64,
 }
 
-/// Returns the result of `tools/list`, which is one page.
-///
-/// # Errors
-/// Fails if `params` has a cursor: this server issues none, so it is invalid.
+/// Returns the result of `tools/list`, which is one page. Fails if `params` has a cursor: this
+/// server issues none, so it is invalid.
 pub(super) fn list(params: &Value) -> Result<Value, MethodError> {
     if !params["cursor"].is_null() {
         return Err(MethodError {
@@ -45,10 +43,7 @@ pub(super) fn list(params: &Value) -> Result<Value, MethodError> {
 }
 
 /// Returns the result of `tools/call`. Invalid arguments are an error of the tool, which a model
-/// can correct.
-///
-/// # Errors
-/// Fails if `params` names none of the tools.
+/// can correct. Fails if `params` names none of the tools.
 pub(super) fn call(params: &Value, principal: Option<&Principal>) -> Result<Value, MethodError> {
     let arguments = &params["arguments"];
     let result = match params["name"].as_str() {
@@ -68,10 +63,7 @@ pub(super) fn call(params: &Value, principal: Option<&Principal>) -> Result<Valu
     Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
 }
 
-/// Returns the result as text.
-///
-/// # Errors
-/// Returns the text of the error if the arguments are not two numbers.
+/// Returns the result as text. Returns the text of the error if the arguments are not two numbers.
 fn compute(arguments: &Value, operation: fn(Operands) -> f64) -> Result<String, String> {
     // Serde also deserializes an array as a struct.
     if !arguments.is_object() {

@@ -59,8 +59,6 @@ impl Candidate {
     ///
     /// Validates it twice if such a key differs: first as it is written, because the next start
     /// reads it so, then with the running values, because the server runs with these until then.
-    ///
-    /// # Errors
     /// Fails with the errors of the first invalid form.
     fn new(mut config: Config, running: &Config) -> Result<Self, Vec<Diagnostic>> {
         let mut plan = Plan::new(&config)?;

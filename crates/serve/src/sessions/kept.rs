@@ -54,10 +54,8 @@ impl KeptSessions {
         }
     }
 
-    /// Recovers the sessions from the state directory. Without one, keeps them in memory.
-    ///
-    /// # Errors
-    /// Fails if the keys or the journal in it cannot be used.
+    /// Recovers the sessions from the state directory. Without one, keeps them in memory. Fails if
+    /// the keys or the journal in it cannot be used.
     pub(crate) fn open(
         plan: &Plan,
         directory: Option<StateDirectory>,
@@ -108,10 +106,7 @@ impl KeptSessions {
         }
     }
 
-    /// Shares the sessions with other replicas.
-    ///
-    /// # Errors
-    /// Fails if the address of Redis cannot be used.
+    /// Shares the sessions with other replicas. Fails if the address of Redis cannot be used.
     pub(crate) fn share(
         mut self,
         plan: Option<&ReplicasPlan>,

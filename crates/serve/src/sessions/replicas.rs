@@ -39,10 +39,7 @@ struct BothJournals {
 }
 
 impl Replicas {
-    /// Returns a connection that is not established.
-    ///
-    /// # Errors
-    /// Fails if the address of Redis cannot be used.
+    /// Returns a connection that is not established. Fails if the address of Redis cannot be used.
     pub(crate) fn new(plan: &ReplicasPlan, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         Ok(Self {
             journal: Arc::new(RedisJournal::new(&plan.redis, clock)?),

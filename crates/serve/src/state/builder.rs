@@ -52,8 +52,6 @@ pub(super) struct ConfiguredIssuer {
 
 impl StateBuilder<'_> {
     /// Builds the issuers, without network access. Those that have not changed keep their keys.
-    ///
-    /// # Errors
     /// Fails with the key of the first issuer whose settings cannot be used.
     pub(super) fn issuers(&self) -> anyhow::Result<Vec<ConfiguredIssuer>> {
         let previous = |fingerprint| {
@@ -87,10 +85,8 @@ impl StateBuilder<'_> {
             .collect()
     }
 
-    /// Builds the resources in the order of the plan.
-    ///
-    /// # Errors
-    /// Fails with the key of the first resource that cannot be built.
+    /// Builds the resources in the order of the plan. Fails with the key of the first resource that
+    /// cannot be built.
     pub(super) fn resources(
         &self,
         issuers: &[ConfiguredIssuer],

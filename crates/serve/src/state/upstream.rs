@@ -32,10 +32,8 @@ pub(super) struct ResourceUpstream {
 }
 
 impl ResourceUpstream {
-    /// Creates the clients of an upstream, without a connection.
-    ///
-    /// # Errors
-    /// Fails when the upstream's settings cannot be used.
+    /// Creates the clients of an upstream, without a connection. Fails when the upstream's settings
+    /// cannot be used.
     pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
         let (connections, control, backends) = match &plan.upstream {
             UpstreamPlan::Http(settings) => {

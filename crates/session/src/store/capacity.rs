@@ -96,11 +96,8 @@ impl Capacity {
         }
     }
 
-    /// Reserves a session for `owner`.
-    ///
-    /// # Errors
-    /// Fails at the limit of all sessions, at that of the owner's subject, and at the owner's limit
-    /// if no further session of the owner can be evicted.
+    /// Reserves a session for `owner`. Fails at the limit of all sessions, at that of the owner's
+    /// subject, and at the owner's limit if no further session of the owner can be evicted.
     pub(super) fn reserve(
         &self,
         owner: Owner<'_>,
@@ -152,11 +149,9 @@ impl Capacity {
 
     /// Replaces a reservation by its session, which must be in use. At the owner's limit, ends the
     /// owner's least recently used session that is not in use, and above the limit one more, and
-    /// returns them. They count in the total until [`remove`](Self::remove).
-    ///
-    /// # Errors
-    /// Returns [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into
-    /// use since the reservation. The reservation continues.
+    /// returns them. They count in the total until [`remove`](Self::remove). Returns
+    /// [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into use since
+    /// the reservation. The reservation continues.
     pub(super) fn record(
         &self,
         session: &Arc<Session>,

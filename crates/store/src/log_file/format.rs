@@ -63,11 +63,8 @@ pub(super) fn push_line(lines: &mut String, record: &impl Record) {
 }
 
 /// Reads the records of a file; `None` if it is missing or empty. Lines that are not records are
-/// reported and left out.
-///
-/// # Errors
-/// Fails if the file cannot be read, has another format, is larger than [`MAX_FILE`], or lacks a
-/// [required](Record::IS_REQUIRED) record.
+/// reported and left out. Fails if the file cannot be read, has another format, is larger than
+/// [`MAX_FILE`], or lacks a [required](Record::IS_REQUIRED) record.
 pub(crate) fn read<R: Record>(path: &Path) -> Result<Option<Vec<R>>, StateError> {
     let file = match File::open(path) {
         Ok(file) => file,

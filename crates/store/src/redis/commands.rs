@@ -266,11 +266,8 @@ impl Commands {
 }
 
 /// Parses the response to `ZSCAN`: the next cursor, and an array of members, each followed by its
-/// score.
-///
-/// # Errors
-/// Fails if one of them is malformed, because a replica must not take a list for complete that it
-/// has not read.
+/// score. Fails if one of them is malformed, because a replica must not take a list for complete
+/// that it has not read.
 fn parse_page((cursor, values): (u64, Vec<Value>)) -> RedisResult<Page> {
     let (pairs, []) = values.as_chunks::<2>() else {
         return Err(unexpected("a member has no score"));

@@ -61,10 +61,8 @@ pub(super) async fn run(state: Arc<JournalState>, receiver: Receiver) {
     disconnect(&state, "the journal is closed".to_owned());
 }
 
-/// Connects, and exchanges records until the queue is closed.
-///
-/// # Errors
-/// Fails if Redis cannot be used, or when the connection is lost.
+/// Connects, and exchanges records until the queue is closed. Fails if Redis cannot be used, or
+/// when the connection is lost.
 async fn exchange(
     state: &Arc<JournalState>,
     receiver: &Receiver,

@@ -30,12 +30,9 @@ impl Default for Scripts {
 }
 
 /// Runs a script by its hash. A server that does not know it, because it was restarted, gets the
-/// script first.
-///
-/// # Errors
-/// Fails if the connection fails, or if this takes longer than [`RESPONSE_TIMEOUT`]. The time
-/// includes the transfer of the script: [`RETURN_TIME`](super::membership::RETURN_TIME) counts a
-/// beat as one command.
+/// script first. Fails if the connection fails, or if this takes longer than [`RESPONSE_TIMEOUT`].
+/// The time includes the transfer of the script: [`RETURN_TIME`](super::membership::RETURN_TIME)
+/// counts a beat as one command.
 pub(crate) async fn run<T: FromRedisValue>(
     invocation: &ScriptInvocation<'_>,
     redis: &mut MultiplexedConnection,

@@ -46,10 +46,8 @@ impl RedisSettings {
     }
 
     /// Returns a client that has not connected, with RESP3, in which the server pushes messages on
-    /// the connection of the commands.
-    ///
-    /// # Errors
-    /// Fails if the URL or the certificates cannot be parsed. Does not resolve the host.
+    /// the connection of the commands. Fails if the URL or the certificates cannot be parsed. Does
+    /// not resolve the host.
     pub(crate) fn client(&self) -> Result<Client, RedisSettingsError> {
         let info = self
             .url

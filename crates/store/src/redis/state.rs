@@ -38,10 +38,8 @@ pub(crate) struct JournalState {
 }
 
 impl JournalState {
-    /// Returns the state before the first connection.
-    ///
-    /// # Errors
-    /// Fails if the URL or the certificates cannot be used.
+    /// Returns the state before the first connection. Fails if the URL or the certificates cannot
+    /// be used.
     pub(crate) fn new(
         settings: &RedisSettings,
         clock: Arc<dyn Clock>,

@@ -68,10 +68,8 @@ struct Stop {
 }
 
 impl Exporter {
-    /// Returns the exporter for a validated receiver, without a request.
-    ///
-    /// # Errors
-    /// Fails when the client of the receiver cannot be created.
+    /// Returns the exporter for a validated receiver, without a request. Fails when the client of
+    /// the receiver cannot be created.
     pub(super) fn new(
         settings: ExportSettings,
         version: &'static str,

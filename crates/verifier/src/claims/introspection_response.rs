@@ -13,10 +13,8 @@ use crate::{
 /// Validates the introspection response of `settings.issuer` and creates the token's principal.
 ///
 /// The rules are those for signed tokens, except that `iss` and `exp` are optional. Without `exp`,
-/// the token expires at `default_expiry`.
-///
-/// # Errors
-/// Fails if the token is not active, or with the first violation of a rule.
+/// the token expires at `default_expiry`. Fails if the token is not active, or with the first
+/// violation of a rule.
 pub(crate) fn validate_response(
     response: &IntrospectionResponse,
     settings: &IssuerSettings,

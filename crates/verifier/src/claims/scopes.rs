@@ -5,10 +5,8 @@ use serde_json::Value;
 
 use crate::{json_claims::JsonClaims, settings::IssuerSettings};
 
-/// Returns the scopes of a signed token. `json` has the same claims.
-///
-/// # Errors
-/// Fails if `scope` or `scp` is malformed. A malformed value of another claim is ignored.
+/// Returns the scopes of a signed token. `json` has the same claims. Fails if `scope` or `scp` is
+/// malformed. A malformed value of another claim is ignored.
 pub(crate) fn of_token(
     claims: &UnverifiedClaims<'_>,
     json: &JsonClaims,

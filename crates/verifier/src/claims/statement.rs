@@ -72,10 +72,8 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Returns what an introspection response states.
-    ///
-    /// # Errors
-    /// Fails if `typ` or `token_use` is not a string.
+    /// Returns what an introspection response states. Fails if `typ` or `token_use` is not a
+    /// string.
     pub(crate) fn of_response(
         response: &'a IntrospectionResponse,
         settings: &IssuerSettings,

@@ -15,10 +15,8 @@ use crate::{
 };
 
 /// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The
-/// claims were parsed from `payload`.
-///
-/// # Errors
-/// As [`validate`], and if `scope` or `scp` is malformed.
+/// claims were parsed from `payload`. Fails as [`validate`] does, and if `scope` or `scp` is
+/// malformed.
 pub(crate) fn validate_signed(
     claims: &UnverifiedClaims<'_>,
     payload: &[u8],
@@ -46,10 +44,8 @@ pub(crate) fn validate_signed(
 }
 
 /// Validates a statement of `settings.issuer` about a token and returns the token's expiration
-/// time. Scopes are not checked.
-///
-/// # Errors
-/// Returns the first violation, in this order: issuer, type, audience, times.
+/// time. Scopes are not checked. Returns the first violation, in this order: issuer, type,
+/// audience, times.
 pub(crate) fn validate(
     statement: &Statement<'_>,
     settings: &IssuerSettings,

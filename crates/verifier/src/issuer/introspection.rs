@@ -99,10 +99,8 @@ pub(crate) struct Endpoint {
 
 impl IntrospectionClient {
     /// Creates a client. Without a configured endpoint it is not [ready](Self::is_ready) until
-    /// [`discover_endpoint`](Self::discover_endpoint) has succeeded.
-    ///
-    /// # Errors
-    /// Fails if the random number generator fails.
+    /// [`discover_endpoint`](Self::discover_endpoint) has succeeded. Fails if the random number
+    /// generator fails.
     pub(crate) fn new(
         issuer: &IssuerSettings,
         settings: &IntrospectionSettings,
@@ -156,11 +154,9 @@ impl IntrospectionClient {
     }
 
     /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in
-    /// use. If the metadata names no usable endpoint, the current one is removed.
-    ///
-    /// # Errors
-    /// Fails if the metadata cannot be fetched within 10 s or names no usable endpoint. A
-    /// configured endpoint never fails.
+    /// use. If the metadata names no usable endpoint, the current one is removed. Fails if the
+    /// metadata cannot be fetched within 10 s or names no usable endpoint. A configured endpoint
+    /// never fails.
     pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
         let Some(metadata) = &self.metadata else {
             return Ok(());
@@ -181,10 +177,8 @@ impl IntrospectionClient {
         result
     }
 
-    /// Returns the place of a request that may wait.
-    ///
-    /// # Errors
-    /// Fails with [`VerifyError::IntrospectionBusy`] if too many requests wait.
+    /// Returns the place of a request that may wait. Fails with [`VerifyError::IntrospectionBusy`]
+    /// if too many requests wait.
     pub(crate) fn place(&self) -> Result<SemaphorePermit<'_>, VerifyError> {
         self.waiting
             .try_acquire()
@@ -193,11 +187,8 @@ impl IntrospectionClient {
 
     /// Introspects a token, or waits until the deadline for the running call for the same token in
     /// the same state. The response is not validated: the token may be inactive. The caller holds a
-    /// [`place`](Self::place).
-    ///
-    /// # Errors
-    /// Fails with [`VerifyError::IntrospectionBusy`] if too many calls are running, and with
-    /// [`VerifyError::IssuerUnavailable`] if the call fails, or at the deadline.
+    /// [`place`](Self::place). Fails with [`VerifyError::IntrospectionBusy`] if too many calls are
+    /// running, and with [`VerifyError::IssuerUnavailable`] if the call fails, or at the deadline.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,

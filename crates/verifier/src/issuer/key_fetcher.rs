@@ -48,11 +48,8 @@ impl KeyFetcher {
     }
 
     /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it
-    /// may have changed.
-    ///
-    /// # Errors
-    /// Fails if the URL cannot be discovered, the status is not 200, or the body is not a key set.
-    /// The time of the discovery is not limited here.
+    /// may have changed. Fails if the URL cannot be discovered, the status is not 200, or the body
+    /// is not a key set. The time of the discovery is not limited here.
     pub(crate) async fn fetch(&self) -> Result<FetchedKeys, RefreshError> {
         let fetched = self.fetch_from_source().await;
         if fetched.is_err() {

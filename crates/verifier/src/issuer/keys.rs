@@ -60,8 +60,6 @@ impl Keys {
     /// Installs a key set that was fetched at the monotonic time `fetched` and is fresh for
     /// `max_age`. Returns whether the keys changed. If not, the imported keys and the generation
     /// are kept, and only the age is updated. Keys that cannot be used are logged and left out.
-    ///
-    /// # Errors
     /// Fails if the set has too many keys. The current keys remain in use.
     pub(crate) fn install(
         &self,

@@ -46,11 +46,9 @@ impl ServerMetadata {
         })
     }
 
-    /// Returns the metadata. It is fetched if it is not cached or is older than an hour.
-    ///
-    /// # Errors
-    /// Fails if it cannot be fetched, is malformed, or names another issuer. The time is limited by
-    /// the fetcher only.
+    /// Returns the metadata. It is fetched if it is not cached or is older than an hour. Fails if
+    /// it cannot be fetched, is malformed, or names another issuer. The time is limited by the
+    /// fetcher only.
     pub(crate) async fn get(&self) -> Result<Arc<AuthorizationServerMetadata>, DiscoveryError> {
         let now = self.clock.monotonic();
         if let Some(cached) = self.cached()

@@ -23,8 +23,6 @@ pub(crate) struct VerifiedSignature<'i> {
 impl TrustedIssuer {
     /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the
     /// throttle. If the key is unknown, the keys are refreshed once. `now` is the monotonic time.
-    ///
-    /// # Errors
     /// Fails with [`VerifyError::Jws`] if the algorithm is not allowed, no published key matches or
     /// the signature is invalid, with [`VerifyError::IssuerUnavailable`] if the keys cannot be
     /// fetched until the deadline, and with [`VerifyError::Busy`] if too many tokens wait.

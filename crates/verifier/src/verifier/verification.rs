@@ -63,11 +63,8 @@ impl Routed<'_> {
 }
 
 impl Verifier {
-    /// Verifies a token at the time `now`, without the cache.
-    ///
-    /// # Errors
-    /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged,
-    /// except that of a malformed token.
+    /// Verifies a token at the time `now`, without the cache. Fails if the token is rejected, or if
+    /// it cannot be verified now. A rejection is logged, except that of a malformed token.
     pub(super) async fn verify_without_cache(
         &self,
         token: &AccessToken,

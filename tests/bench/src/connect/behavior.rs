@@ -32,10 +32,8 @@ struct SituationResult {
 pub(super) struct Behavior(Vec<SituationResult>);
 
 impl Behavior {
-    /// Tries all situations.
-    ///
-    /// # Errors
-    /// Fails if the script fails, or does not report each situation with both bridges.
+    /// Tries all situations. Fails if the script fails, or does not report each situation with both
+    /// bridges.
     pub(super) fn observe(
         portcullis: &Path,
         packages: &Path,

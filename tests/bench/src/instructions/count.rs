@@ -23,8 +23,6 @@ const ROUNDS: u32 = 6;
 
 /// Returns the counts of one request: the difference of this number of requests and of twice as
 /// many, of the rounds in which each took least. What starts and ends a measurement is in both.
-///
-/// # Errors
 /// Fails when the server does not start, or at an unexpected response.
 pub(super) async fn count(
     programs: &Programs,

@@ -37,10 +37,8 @@ pub(super) struct CountedServer<'a> {
 }
 
 impl<'a> CountedServer<'a> {
-    /// Starts the server with the configuration in this folder, and waits until it is ready.
-    ///
-    /// # Errors
-    /// Fails when the server does not become ready.
+    /// Starts the server with the configuration in this folder, and waits until it is ready. Fails
+    /// when the server does not become ready.
     pub(super) async fn start(
         programs: &'a Programs,
         folder: &'a Path,
@@ -75,10 +73,8 @@ impl<'a> CountedServer<'a> {
         Ok(server)
     }
 
-    /// Waits until the server is idle, and returns what it has executed since the last call.
-    ///
-    /// # Errors
-    /// Fails when callgrind does not write its counters.
+    /// Waits until the server is idle, and returns what it has executed since the last call. Fails
+    /// when callgrind does not write its counters.
     pub(super) async fn dump(&mut self) -> anyhow::Result<Profile> {
         sleep(IDLE_AFTER).await;
         let mut vgdb = tokio::process::Command::new(&self.programs.vgdb);

@@ -92,10 +92,8 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Sends this number of requests, each after the response to the one before it.
-    ///
-    /// # Errors
-    /// Fails at the first response with another status than the case has.
+    /// Sends this number of requests, each after the response to the one before it. Fails at the
+    /// first response with another status than the case has.
     pub(super) async fn send(&mut self, requests: u32) -> anyhow::Result<()> {
         for _ in 0..requests {
             let (status, expected) = match self {

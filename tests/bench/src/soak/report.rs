@@ -75,10 +75,8 @@ impl Report {
         }
     }
 
-    /// Checks that nothing grew more than permitted.
-    ///
-    /// # Errors
-    /// Fails if a quantity grows, or if there are too few samples to know it.
+    /// Checks that nothing grew more than permitted. Fails if a quantity grows, or if there are too
+    /// few samples to know it.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {
         ensure!(
             self.measured_samples >= MIN_SAMPLES,

@@ -21,10 +21,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads a sample from the text of the metrics.
-    ///
-    /// # Errors
-    /// Fails if a metric is missing or not a number.
+    /// Reads a sample from the text of the metrics. Fails if a metric is missing or not a number.
     pub(super) fn read(
         metrics: &str,
         elapsed: Duration,
@@ -61,10 +58,8 @@ impl fmt::Display for Sample {
     }
 }
 
-/// Returns the value of a metric, which is named with its labels.
-///
-/// # Errors
-/// Fails if the metric is missing or not a number.
+/// Returns the value of a metric, which is named with its labels. Fails if the metric is missing or
+/// not a number.
 pub(super) fn value(metrics: &str, name: &str) -> anyhow::Result<f64> {
     let line = metrics
         .lines()

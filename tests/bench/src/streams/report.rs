@@ -40,10 +40,8 @@ pub(super) struct Round {
 }
 
 impl Report {
-    /// Creates the report of the rounds.
-    ///
-    /// # Errors
-    /// Fails if nothing was measured: there are no streams, no rounds, or no memory at the start.
+    /// Creates the report of the rounds. Fails if nothing was measured: there are no streams, no
+    /// rounds, or no memory at the start.
     pub(super) fn new(streams: u32, start: Memory, rounds: Vec<Round>) -> anyhow::Result<Self> {
         ensure!(
             streams > 0 && !rounds.is_empty() && start.resident > 0,
@@ -112,10 +110,7 @@ impl Report {
         )
     }
 
-    /// Compares the figures with the goals.
-    ///
-    /// # Errors
-    /// Fails if a goal is missed. The message has the figures.
+    /// Compares the figures with the goals. Fails if a goal is missed. The message has the figures.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {
         let stream = self.stream_figures();
         ensure!(

@@ -14,10 +14,7 @@ const KUBERNETES: &str = "1.33";
 const ALL: &str = include_str!("all-values.yaml");
 
 /// Reads all YAML files that are not templates, and compares the values of the chart, with valid
-/// and invalid changes, with their schema.
-///
-/// # Errors
-/// Fails when a file or value is invalid.
+/// and invalid changes, with their schema. Fails when a file or value is invalid.
 pub(super) fn values(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     let python = match tools::python(folder) {
         Ok(python) => python,
@@ -32,10 +29,8 @@ pub(super) fn values(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     Ok(Step::Checked(result.trim().to_owned()))
 }
 
-/// Renders the chart with its own values and with all others.
-///
-/// # Errors
-/// Fails when Helm or a schema rejects the chart.
+/// Renders the chart with its own values and with all others. Fails when Helm or a schema rejects
+/// the chart.
 pub(super) fn rendered(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     let (python, helm) =
         match tools::python(folder).and_then(|python| Ok((python, tools::helm(folder)?))) {

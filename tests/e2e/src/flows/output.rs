@@ -10,11 +10,8 @@ pub(super) const PANIC: &str = "panicked at";
 /// The maximum number of findings in the error.
 const MAX_FINDINGS: usize = 5;
 
-/// Searches all logs in a folder.
-///
-/// # Errors
-/// Fails if a log contains a panic or a canary, or if there is no log. The error does not contain
-/// the canary.
+/// Searches all logs in a folder. Fails if a log contains a panic or a canary, or if there is no
+/// log. The error does not contain the canary.
 pub(super) fn search(folder: &Path, canaries: &Canaries) -> anyhow::Result<()> {
     let mut findings = Vec::new();
     let mut searched = 0;

@@ -54,10 +54,8 @@ pub(super) fn password(user: &str) -> String {
 }
 
 /// Opens an authorization URL without existing sessions, and responds to the pages until one
-/// redirects to `redirect_uri`.
-///
-/// # Errors
-/// Fails if a page is neither a login nor a consent page, or the login is rejected.
+/// redirects to `redirect_uri`. Fails if a page is neither a login nor a consent page, or the login
+/// is rejected.
 pub(super) async fn visit(
     recorder: &Recorder,
     url: &Url,

@@ -55,10 +55,7 @@ impl Program {
         })
     }
 
-    /// Waits for a line for which `find` returns a value.
-    ///
-    /// # Errors
-    /// Fails when the program ends before.
+    /// Waits for a line for which `find` returns a value. Fails when the program ends before.
     pub(crate) async fn find_line<T>(
         &mut self,
         find: impl Fn(&str) -> Option<T>,
@@ -82,11 +79,8 @@ impl Program {
         }
     }
 
-    /// Waits until the program listens at an address.
-    ///
-    /// # Errors
-    /// Fails when the program ends before, another program listens there, or it does not listen in
-    /// time.
+    /// Waits until the program listens at an address. Fails when the program ends before, another
+    /// program listens there, or it does not listen in time.
     pub(crate) async fn wait_for_listener(&mut self, address: SocketAddr) -> anyhow::Result<()> {
         let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {

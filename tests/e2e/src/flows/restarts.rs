@@ -24,10 +24,8 @@ const CLIENT_LIMIT: Duration = Duration::from_secs(120);
 /// npm and pip deliver some 40 MB.
 const INSTALL_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Tries each client, one after the other, and prints the table.
-///
-/// # Errors
-/// Fails when a client loses its session, or every client was skipped.
+/// Tries each client, one after the other, and prints the table. Fails when a client loses its
+/// session, or every client was skipped.
 pub(super) async fn run(program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for maker in Maker::ALL {

@@ -23,10 +23,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a command made by [`serve`] and waits until it listens.
-    ///
-    /// # Errors
-    /// Fails when it ends before it listens.
+    /// Starts a command made by [`serve`] and waits until it listens. Fails when it ends before it
+    /// listens.
     pub(crate) async fn start(
         name: impl Into<String>,
         command: &mut Command,
@@ -38,10 +36,7 @@ impl Server {
     }
 
     /// Starts a server on a free port that its configuration names, and waits until its issuers are
-    /// usable.
-    ///
-    /// # Errors
-    /// Fails when it ends before it listens, or other processes take all attempted ports.
+    /// usable. Fails when it ends before it listens, or other processes take all attempted ports.
     pub(crate) async fn start_on_free_port(
         name: &str,
         folder: &Path,

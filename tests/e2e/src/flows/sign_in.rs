@@ -55,10 +55,8 @@ pub(super) struct Environment<'a> {
     pub(super) ready_within: Duration,
 }
 
-/// Signs in at each peer in turn and prints the table.
-///
-/// # Errors
-/// Fails when a cell fails. A peer that cannot be installed here is skipped, with the reason.
+/// Signs in at each peer in turn and prints the table. Fails when a cell fails. A peer that cannot
+/// be installed here is skipped, with the reason.
 pub(super) async fn run(environment: &Environment<'_>, options: &Options) -> anyhow::Result<()> {
     let mut report = Report::default();
     for peer in Peer::value_variants()

@@ -73,10 +73,8 @@ pub(crate) enum InsertError {
 
 impl PendingRequests {
     /// Adds a request, unless `max` requests are pending. The returned receiver is closed when the
-    /// request is removed.
-    ///
-    /// # Errors
-    /// As the variants of [`InsertError`] say. The pending requests are then unchanged.
+    /// request is removed. Fails as the variants of [`InsertError`] say. The pending requests are
+    /// then unchanged.
     pub(crate) fn insert(
         &self,
         id: RequestId,

@@ -47,10 +47,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// Reads the next line that is not blank. Returns `None` at the end. The last line needs no
-    /// line break. Cancel safe.
-    ///
-    /// # Errors
-    /// When reading the stream fails.
+    /// line break. Cancel safe. Fails when reading the stream fails.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take_line() {

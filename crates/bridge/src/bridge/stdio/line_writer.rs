@@ -66,10 +66,8 @@ impl LineSender {
         let _ = self.capacity.acquire_many(self.total).await;
     }
 
-    /// Queues a line when there is capacity for it. It must not contain a line break.
-    ///
-    /// # Errors
-    /// When the client has closed the output.
+    /// Queues a line when there is capacity for it. It must not contain a line break. Fails when
+    /// the client has closed the output.
     pub(crate) async fn send(&self, text: Bytes) -> Result<(), Closed> {
         let size = u32::try_from(text.len().saturating_add(LINE_OVERHEAD))
             .unwrap_or(u32::MAX)
@@ -87,11 +85,8 @@ impl LineSender {
 }
 
 impl LineWriter {
-    /// Writes lines until all senders are dropped.
-    ///
-    /// # Errors
-    /// When writing fails, for example because the client has closed the output. The queue is then
-    /// closed, too.
+    /// Writes lines until all senders are dropped. Fails when writing fails, for example because
+    /// the client has closed the output. The queue is then closed, too.
     pub(crate) async fn write(mut self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut batch = Vec::new();
         while let Some(line) = self.next().await {

@@ -15,15 +15,10 @@ pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 /// Opens both streams. Sockets and pipes, which clients usually use, become non-blocking and are
 /// registered with the runtime. When both streams are dropped, they block again. Terminals, files
 /// and other devices are read and written on threads, and so is a socket or pipe that is also
-/// standard error: log lines would be lost if it became non-blocking.
-///
-/// # Errors
-/// Fails when the type or the mode of a file cannot be read, when the runtime cannot register it,
-/// and when the end of a pipe is not the right one. The message says whether it is the input or the
-/// output.
-///
-/// # Panics
-/// Panics outside a runtime with I/O.
+/// standard error: log lines would be lost if it became non-blocking. Fails when the type or the
+/// mode of a file cannot be read, when the runtime cannot register it, and when the end of a pipe
+/// is not the right one. The message says whether it is the input or the output. Panics outside a
+/// runtime with I/O.
 #[cfg(unix)]
 pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     use std::os::fd::AsFd as _;

@@ -23,11 +23,9 @@ use crate::{
 /// Forwards the response to a request, and the messages before it.
 ///
 /// An interrupted stream is resumed if it belongs to a legacy session and had an event identifier.
-///
-/// # Errors
-/// When the response is neither JSON nor an event stream or has no response to the request, when
-/// its body cannot be read, and when an interrupted stream cannot be resumed. Messages before the
-/// error are forwarded.
+/// Fails when the response is neither JSON nor an event stream or has no response to the request,
+/// when its body cannot be read, and when an interrupted stream cannot be resumed. Messages before
+/// the error are forwarded.
 pub(crate) async fn forward_response(
     context: &Arc<Context>,
     request: &Request,

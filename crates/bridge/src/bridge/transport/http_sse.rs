@@ -17,10 +17,8 @@ use crate::{
 };
 
 /// Opens the stream, waits for the message URL, and starts the task that forwards the stream's
-/// messages. The task ends with the connection.
-///
-/// # Errors
-/// As [`SseStream::begin`], and when the request fails.
+/// messages. The task ends with the connection. Fails as [`SseStream::begin`] does, and when the
+/// request fails.
 pub(crate) async fn connect(
     context: &Arc<Context>,
     token_renewal: TokenRenewal,

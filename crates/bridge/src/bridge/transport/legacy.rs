@@ -31,11 +31,8 @@ pub(crate) enum SentRequest {
 }
 
 /// Performs the handshake by Streamable HTTP, or by HTTP with SSE if the server rejects it as
-/// servers of 2024-11-05 do.
-///
-/// # Errors
-/// When the request cannot be sent or has no valid response. An error response of the server is
-/// forwarded, unless it has no JSON-RPC error.
+/// servers of 2024-11-05 do. Fails when the request cannot be sent or has no valid response. An
+/// error response of the server is forwarded, unless it has no JSON-RPC error.
 pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
     if context.settings.transport == BridgeTransport::HttpSse {
         let connection = http_sse::connect(context, request.token_renewal).await?;
@@ -86,10 +83,8 @@ async fn initialize_over_sse(
     }
 }
 
-/// Sends a request in a session, or without one, and forwards the response.
-///
-/// # Errors
-/// When the request cannot be sent, or has no valid response. Rejections are not errors.
+/// Sends a request in a session, or without one, and forwards the response. Fails when the request
+/// cannot be sent, or has no valid response. Rejections are not errors.
 pub(crate) async fn send_request(
     context: &Arc<Context>,
     request: &Request,
@@ -125,9 +120,7 @@ pub(crate) async fn send_request(
 }
 
 /// Sends a request in the current session, without opening another one if the server has lost it.
-///
-/// # Errors
-/// As [`send_request`], and for every rejection.
+/// Fails as [`send_request`] does, and for every rejection.
 pub(crate) async fn send_request_once(
     context: &Arc<Context>,
     request: &Request,
@@ -141,10 +134,8 @@ pub(crate) async fn send_request_once(
     }
 }
 
-/// Sends a notification or a response in this session.
-///
-/// # Errors
-/// When it cannot be sent, and when the server rejects it.
+/// Sends a notification or a response in this session. Fails when it cannot be sent, and when the
+/// server rejects it.
 pub(crate) async fn notify(
     context: &Arc<Context>,
     session: &Session,
@@ -155,10 +146,8 @@ pub(crate) async fn notify(
     rejection.map_or(Ok(()), |rejection| Err(rejection.into_error()))
 }
 
-/// Sends a notification or a response, and returns the server's rejection, if there is one.
-///
-/// # Errors
-/// When it cannot be sent.
+/// Sends a notification or a response, and returns the server's rejection, if there is one. Fails
+/// when it cannot be sent.
 pub(crate) async fn deliver(
     context: &Arc<Context>,
     session: Option<&Session>,

@@ -24,9 +24,7 @@ use crate::{
 };
 
 /// Sends a request of 2026-07-28 and forwards the response. If the server reports a header
-/// mismatch, the tool's definition is read and the request is sent again, once.
-///
-/// # Errors
+/// mismatch, the tool's definition is read and the request is sent again, once. Fails with
 /// [`McpError::UnavailableInRevision`] if only HTTP with SSE is to be used, and as
 /// [`event_stream::forward_response`]. An error response of the server is forwarded, unless it has
 /// no JSON-RPC error.
@@ -63,10 +61,8 @@ pub(crate) async fn send_request(
     }
 }
 
-/// Sends a notification of 2026-07-28.
-///
-/// # Errors
-/// When it cannot be sent, and when the server rejects it.
+/// Sends a notification of 2026-07-28. Fails when it cannot be sent, and when the server rejects
+/// it.
 pub(crate) async fn notify(
     context: &Arc<Context>,
     message: &Message,

@@ -8,10 +8,7 @@ use crate::plan::RESERVED_PATHS;
 ///
 /// URL parsers and proxies remove dot segments, and decode `%` and two digits that stand for
 /// unreserved characters. Requests are compared with the path byte for byte, so the endpoint must
-/// be written without them.
-///
-/// # Errors
-/// Fails with the reason and the fix.
+/// be written without them. Fails with the reason and the fix.
 pub(super) fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
     ensure!(
         endpoint.starts_with('/'),

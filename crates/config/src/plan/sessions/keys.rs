@@ -139,10 +139,7 @@ impl<'a> KeyList<'a> {
         Ok(())
     }
 
-    /// Returns the key of a line.
-    ///
-    /// # Errors
-    /// Fails when it is too short or listed before.
+    /// Returns the key of a line. Fails when it is too short or listed before.
     fn key(&self, text: &str) -> anyhow::Result<SessionKey> {
         let key =
             SessionKey::derive(text.as_bytes()).map_err(|error| anyhow!("{error}; {GENERATE}"))?;

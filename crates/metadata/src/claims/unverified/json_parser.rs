@@ -10,10 +10,7 @@ use serde::{
 use super::parsed::{ClaimValue, ParsedClaims};
 use crate::claims::error::ClaimsError;
 
-/// Parses the claims.
-///
-/// # Errors
-/// Fails if the payload is not a JSON object without duplicate members.
+/// Parses the claims. Fails if the payload is not a JSON object without duplicate members.
 pub(super) fn parse(json: &str) -> Result<ParsedClaims<'_>, ClaimsError> {
     let mut claims = ParsedClaims::default();
     let mut deserializer = serde_json::Deserializer::from_str(json);

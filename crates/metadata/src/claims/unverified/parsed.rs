@@ -50,10 +50,8 @@ impl<'p> ParsedClaims<'p> {
         })
     }
 
-    /// Checks that each claim is missing or has the right type.
-    ///
-    /// # Errors
-    /// Fails at the first claim of another type.
+    /// Checks that each claim is missing or has the right type. Fails at the first claim of another
+    /// type.
     pub(super) fn check_types(&self) -> Result<(), ClaimsError> {
         // The values of `scope`, `scp` and `cnf` have several types, which the caller checks.
         let Self {

@@ -50,10 +50,8 @@ impl<'a> Connected<'a> {
         }
     }
 
-    /// Exchanges records until the queue is closed, and then leaves the other replicas.
-    ///
-    /// # Errors
-    /// Fails when the connection is lost, or another server process is behind it.
+    /// Exchanges records until the queue is closed, and then leaves the other replicas. Fails when
+    /// the connection is lost, or another server process is behind it.
     pub(super) async fn serve(mut self) -> RedisResult<()> {
         let mut task = self.beat().await?;
         self.state.queue.connect();
@@ -117,8 +115,6 @@ impl<'a> Connected<'a> {
     }
 
     /// Call this between two parts of long work: beats if it is due, and sends the ends that wait.
-    ///
-    /// # Errors
     /// Fails if the connection fails, or the data is not of this generation any more.
     pub(super) async fn keep_alive(&mut self, generation: Generation) -> RedisResult<()> {
         self.acknowledge().await?;
@@ -135,10 +131,7 @@ impl<'a> Connected<'a> {
         Ok(())
     }
 
-    /// Returns the generation of the last beat.
-    ///
-    /// # Errors
-    /// Fails before the first beat.
+    /// Returns the generation of the last beat. Fails before the first beat.
     pub(super) fn generation(&self) -> RedisResult<Generation> {
         self.membership
             .generation()

@@ -39,12 +39,9 @@ impl Connection {
     }
 }
 
-/// Connects the replica with this name, and subscribes.
-///
-/// # Errors
-/// Fails if the server cannot be reached within [`CONNECT_TIMEOUT`], rejects the login or a
-/// command, is [not supported](ServerInfo::parse), or if the operating system returns no random
-/// bytes.
+/// Connects the replica with this name, and subscribes. Fails if the server cannot be reached
+/// within [`CONNECT_TIMEOUT`], rejects the login or a command, is [not
+/// supported](ServerInfo::parse), or if the operating system returns no random bytes.
 pub(super) async fn connect(
     state: &Arc<JournalState>,
     receiver: &Receiver,

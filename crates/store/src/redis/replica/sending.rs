@@ -17,11 +17,8 @@ use super::{
 
 impl Connected<'_> {
     /// Sends everything that waits: acknowledgements and records first, because DELETE requests
-    /// wait for them.
-    ///
-    /// # Errors
-    /// Fails if the connection fails. Records then fail, and counts of limits are lost. Last uses
-    /// and inactive tokens wait for the next connection.
+    /// wait for them. Fails if the connection fails. Records then fail, and counts of limits are
+    /// lost. Last uses and inactive tokens wait for the next connection.
     pub(super) async fn send_queued(&mut self) -> RedisResult<()> {
         if self.connection.is_lost() {
             return Err(failure::io_error(io::ErrorKind::ConnectionReset));

@@ -12,11 +12,9 @@ pub(super) struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// Parses the response.
-    ///
-    /// # Errors
-    /// Fails if the server is a Sentinel or a node of a cluster: it does not keep the data itself,
-    /// or does not deliver messages to all subscribers itself. Fails if the response has no run id.
+    /// Parses the response. Fails if the server is a Sentinel or a node of a cluster: it does not
+    /// keep the data itself, or does not deliver messages to all subscribers itself. Fails if the
+    /// response has no run id.
     pub(super) fn parse(response: &Value) -> RedisResult<Self> {
         let text = match response {
             Value::BulkString(bytes) => str::from_utf8(bytes).unwrap_or_default(),

@@ -79,10 +79,8 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Writes all records that this replica knows.
-    ///
-    /// # Errors
-    /// Fails if the connection fails, or the data has another generation.
+    /// Writes all records that this replica knows. Fails if the connection fails, or the data has
+    /// another generation.
     pub(super) async fn write(&mut self) -> RedisResult<()> {
         let state = self.state;
         let generation = self.generation()?;

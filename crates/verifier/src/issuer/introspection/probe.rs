@@ -17,10 +17,8 @@ impl IntrospectionClient {
     /// Introspects a random token to check whether the endpoint accepts this client.
     ///
     /// A rejected client is [rejected](Self::is_client_rejected) until a response has status 200.
-    /// Other failures do not change that. Nothing is sent while the endpoint is unknown.
-    ///
-    /// # Errors
-    /// Fails if there is no introspection response.
+    /// Other failures do not change that. Nothing is sent while the endpoint is unknown. Fails if
+    /// there is no introspection response.
     pub(crate) async fn probe(&self) -> Result<(), CallError> {
         if !self.is_ready() {
             return Ok(());

@@ -48,10 +48,8 @@ pub fn introspection_request(
     }
 }
 
-/// Parses the response. It does not check whether the token is active.
-///
-/// # Errors
-/// Fails if the status is not 200, or the body is not an introspection response.
+/// Parses the response. It does not check whether the token is active. Fails if the status is not
+/// 200, or the body is not an introspection response.
 pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
     let status = response.status.as_u16();
     if response.status == StatusCode::OK {

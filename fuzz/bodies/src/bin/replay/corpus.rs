@@ -16,10 +16,7 @@ pub(super) struct Input {
 }
 
 impl Corpora {
-    /// Reads all inputs.
-    ///
-    /// # Errors
-    /// Fails if a folder or file cannot be read.
+    /// Reads all inputs. Fails if a folder or file cannot be read.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut corpora = BTreeMap::new();
         for (name, path) in entries(&root.join(FOLDER))? {

@@ -40,10 +40,7 @@ pub(super) struct Failure {
     message: String,
 }
 
-/// Runs a body with all inputs, and with changed copies of them.
-///
-/// # Errors
-/// Fails at the first panic.
+/// Runs a body with all inputs, and with changed copies of them. Fails at the first panic.
 pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Failure> {
     capture_panics_of_bodies();
     let started = Instant::now();
@@ -112,10 +109,8 @@ fn seed(name: &str) -> u64 {
 }
 
 impl Failure {
-    /// Writes the input into a folder, and returns a description of the failure.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be written.
+    /// Writes the input into a folder, and returns a description of the failure. Fails if the file
+    /// cannot be written.
     pub(super) fn save(&self, target: &str, folder: &Path) -> anyhow::Result<String> {
         let path = folder.join(target);
         fs::create_dir_all(folder)

@@ -174,10 +174,8 @@ impl Table {
         self.rows.push(format!("{name:<20}skipped: {why}"));
     }
 
-    /// Checks that scenarios ran, and that the gateway changed no result.
-    ///
-    /// # Errors
-    /// Fails if a scenario differs, or none ran.
+    /// Checks that scenarios ran, and that the gateway changed no result. Fails if a scenario
+    /// differs, or none ran.
     pub(super) fn result(&self) -> anyhow::Result<()> {
         ensure!(
             self.rows.iter().any(|row| !row.contains("skipped: ")),

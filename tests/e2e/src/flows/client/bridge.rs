@@ -20,10 +20,7 @@ use crate::flows::output::PANIC;
 
 impl Client {
     /// Runs `portcullis connect <url> <more>` with a user who consents. Opens a session, lists the
-    /// tools, and closes the input.
-    ///
-    /// # Errors
-    /// Fails when there is no session, or the server has no tools.
+    /// tools, and closes the input. Fails when there is no session, or the server has no tools.
     pub(in crate::flows) async fn connect(&self, url: &Url, more: &[&str]) -> anyhow::Result<Run> {
         let (name, mut command) = self.command("connect", url, more)?;
         let log = self.folder.join(format!("{name}.log"));

@@ -20,10 +20,8 @@ pub(super) struct Document {
 const KEYCLOAK: &str = "docs/use/keycloak.md";
 
 impl Document {
-    /// Returns the guides, the pages of `docs/use` and the README, ordered by name.
-    ///
-    /// # Errors
-    /// Fails when a folder cannot be read.
+    /// Returns the guides, the pages of `docs/use` and the README, ordered by name. Fails when a
+    /// folder cannot be read.
     pub(super) fn all() -> io::Result<Vec<Self>> {
         let root = workspace::root();
         let mut documents = vec![Self {
@@ -57,10 +55,7 @@ pub(super) fn folder_of_guides() -> PathBuf {
     workspace::root().join("docs/guides")
 }
 
-/// Returns the Markdown files of a folder and its folders.
-///
-/// # Errors
-/// Fails when a folder cannot be read.
+/// Returns the Markdown files of a folder and its folders. Fails when a folder cannot be read.
 pub(super) fn markdown_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {

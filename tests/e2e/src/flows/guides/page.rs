@@ -33,11 +33,8 @@ pub(super) enum Step {
 }
 
 impl Page {
-    /// Reads a guide.
-    ///
-    /// # Errors
-    /// Fails when a block is not closed, a command is neither executed nor marked, or a mark has no
-    /// reason. The error has the line of the block.
+    /// Reads a guide. Fails when a block is not closed, a command is neither executed nor marked,
+    /// or a mark has no reason. The error has the line of the block.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let mut page = Self::default();
         let mut lines = text.lines().enumerate();

@@ -21,10 +21,8 @@ pub(in crate::flows) struct Running {
 }
 
 impl Installed {
-    /// Downloads and builds Keycloak, unless that was done before.
-    ///
-    /// # Errors
-    /// Fails when Java is missing or the download fails.
+    /// Downloads and builds Keycloak, unless that was done before. Fails when Java is missing or
+    /// the download fails.
     pub(in crate::flows) async fn prepare(
         target: &Path,
         ready_within: Duration,

@@ -40,10 +40,7 @@ impl Instance {
         })
     }
 
-    /// Waits until Keycloak is ready, and reports the waiting time.
-    ///
-    /// # Errors
-    /// Fails if Keycloak ends before.
+    /// Waits until Keycloak is ready, and reports the waiting time. Fails if Keycloak ends before.
     pub(super) async fn ready(&mut self) -> anyhow::Result<()> {
         let fetch = HttpFetch::new(Default::default())?;
         let started = Instant::now();

@@ -23,10 +23,8 @@ pub(super) struct Decision {
     pub(super) has_more_names: bool,
 }
 
-/// Returns all decisions of a complete trail, by request.
-///
-/// # Errors
-/// Fails if a record was lost, or the trail is not complete.
+/// Returns all decisions of a complete trail, by request. Fails if a record was lost, or the trail
+/// is not complete.
 pub(super) fn decisions(trail: &Path) -> anyhow::Result<HashMap<String, Decision>> {
     let text =
         fs::read_to_string(trail).with_context(|| format!("{} cannot be read", trail.display()))?;

@@ -25,11 +25,8 @@ impl Report {
         self.0.push((name, row));
     }
 
-    /// Checks that messages were compared, and no difference was found.
-    ///
-    /// # Errors
-    /// Fails if a reader read a message differently, or received none, or if all readers were
-    /// skipped.
+    /// Checks that messages were compared, and no difference was found. Fails if a reader read a
+    /// message differently, or received none, or if all readers were skipped.
     pub(super) fn result(&self) -> anyhow::Result<()> {
         let compared = || {
             self.0.iter().filter_map(|(name, row)| match row {

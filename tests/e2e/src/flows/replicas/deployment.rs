@@ -62,10 +62,7 @@ fn installed(name: &str) -> anyhow::Result<Command> {
 }
 
 impl Deployment {
-    /// Starts everything, and waits until it listens.
-    ///
-    /// # Errors
-    /// Fails when a program does not start.
+    /// Starts everything, and waits until it listens. Fails when a program does not start.
     pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Self> {
         let folder = environment.folder;
         let nginx = free_address()?;

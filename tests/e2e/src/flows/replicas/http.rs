@@ -34,10 +34,8 @@ impl Http {
         }
     }
 
-    /// Sends a request and reads the complete response.
-    ///
-    /// # Errors
-    /// Fails when the connection cannot be opened or ends early, and after 30 s.
+    /// Sends a request and reads the complete response. Fails when the connection cannot be opened
+    /// or ends early, and after 30 s.
     pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Response> {
         let previous = self.connection.take();
         let exchange = async {

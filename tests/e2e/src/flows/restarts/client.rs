@@ -51,10 +51,8 @@ impl Maker {
         }
     }
 
-    /// Installs the packages once, and returns the command without the URL.
-    ///
-    /// # Errors
-    /// Fails when npm, Node.js or Python is missing or cannot install them.
+    /// Installs the packages once, and returns the command without the URL. Fails when npm, Node.js
+    /// or Python is missing or cannot install them.
     pub(super) async fn install(self, target: &Path, logs: &Path) -> anyhow::Result<Command> {
         let sources = workspace::root().join("tests/clients");
         if let Self::Python = self {

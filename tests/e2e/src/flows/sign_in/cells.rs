@@ -14,10 +14,8 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    /// Runs `login`, and a call with its token.
-    ///
-    /// # Errors
-    /// Fails when a command does something else than expected.
+    /// Runs `login`, and a call with its token. Fails when a command does something else than
+    /// expected.
     pub(super) async fn login(self, trial: &Trial<'_>) -> anyhow::Result<()> {
         let client = trial.client("login")?;
         match self {
@@ -27,10 +25,8 @@ impl Cells {
         }
     }
 
-    /// Runs `connect` without an earlier sign-in.
-    ///
-    /// # Errors
-    /// Fails when the command does something else than expected.
+    /// Runs `connect` without an earlier sign-in. Fails when the command does something else than
+    /// expected.
     pub(super) async fn connect(self, trial: &Trial<'_>) -> anyhow::Result<()> {
         let client = trial.client("connect")?;
         match self {

@@ -94,10 +94,7 @@ impl Peer {
         }
     }
 
-    /// Starts the peer.
-    ///
-    /// # Errors
-    /// Fails when it does not start although its requirements are installed.
+    /// Starts the peer. Fails when it does not start although its requirements are installed.
     pub(super) async fn start(self, environment: &Environment<'_>) -> anyhow::Result<Start> {
         match self {
             Self::Devidp | Self::ReadOnlyStore => {

@@ -39,10 +39,7 @@ impl Report {
         self.0.push(row);
     }
 
-    /// Checks that a cell passed, and none failed.
-    ///
-    /// # Errors
-    /// Fails when a cell failed, or all were skipped.
+    /// Checks that a cell passed, and none failed. Fails when a cell failed, or all were skipped.
     pub(super) fn result(&self) -> anyhow::Result<()> {
         Cell::check_all(self.0.iter().flat_map(Row::cells).map(|(_, cell)| cell))
     }

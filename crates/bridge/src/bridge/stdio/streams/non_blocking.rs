@@ -23,10 +23,7 @@ pub(super) struct NonBlocking {
 
 impl NonBlocking {
     /// Sets the mode of a file. Returns `false`, and leaves it as it is, if `other` has the same
-    /// file description. `other` may be closed.
-    ///
-    /// # Errors
-    /// Fails when the mode cannot be read or set.
+    /// file description. `other` may be closed. Fails when the mode cannot be read or set.
     pub(super) fn set(&mut self, file: impl AsFd, other: impl AsFd) -> io::Result<bool> {
         let before = fcntl_getfl(&file)?;
         if before.contains(OFlags::NONBLOCK) {

@@ -69,10 +69,8 @@ impl EventReader {
 
     /// Returns the next events, or `None` if the stream has ended or was interrupted. They must be
     /// processed before the next call, which releases their share of the budget. Waits while the
-    /// budget is exhausted.
-    ///
-    /// # Errors
-    /// [`McpError::InvalidStream`] if an event is larger than the limit or cannot be decoded.
+    /// budget is exhausted. Fails with [`McpError::InvalidStream`] if an event is larger than the
+    /// limit or cannot be decoded.
     pub(crate) async fn next(&mut self) -> Result<Option<EventBatch>, McpError> {
         self.reservation
             .shrink_to(self.decoder.held() + self.arrived.len());

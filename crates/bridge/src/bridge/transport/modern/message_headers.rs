@@ -9,10 +9,7 @@ use crate::{
 
 /// Returns the headers that repeat parts of a message: version, method and name, and the annotated
 /// arguments of a tool call. Parameters of the wrong type are not repeated, because the server
-/// rejects them.
-///
-/// # Errors
-/// As [`mirrored_headers`].
+/// rejects them. Fails as [`mirrored_headers`] does.
 pub(super) fn message_headers(
     params: Params<'_>,
     method: &str,

@@ -17,10 +17,8 @@ const SCOPE: &str = "mcp:tools introspection";
 /// The number of successful requests to wait for in each state.
 const SOME: u64 = 50;
 
-/// Stops Keycloak, starts it again, and then kills it, while requests run at all servers.
-///
-/// # Errors
-/// Fails at the first request with an unexpected response.
+/// Stops Keycloak, starts it again, and then kills it, while requests run at all servers. Fails at
+/// the first request with an unexpected response.
 pub(in crate::flows::keycloak) async fn run(
     fixture: &mut Fixture,
     progress: &mut Progress,
