@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for Schema<'_, '_> {
                         .map_err(A::Error::custom)?;
                 }
                 Some(keyword) if DATA.contains(&keyword) => {
-                    drop(keywords.next_value::<IgnoredAny>()?)
+                    keywords.next_value::<IgnoredAny>()?;
                 }
                 _ => keywords.next_value_seed(Schema {
                     search,
