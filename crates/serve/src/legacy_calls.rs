@@ -103,10 +103,10 @@ impl LegacyCalls {
             Method::GET => admitted.headers().contains_key("last-event-id"),
             ref method => method == Method::DELETE,
         };
-        let session = admitted
-            .headers()
-            .get(&self.header)
-            .filter(|_| supersedes)?;
+        if !supersedes {
+            return None;
+        }
+        let session = admitted.headers().get(&self.header)?;
         let mut continued = self.continued.lock();
         let calls = continued.sessions.remove(session)?;
         continued.total -= calls.len();
