@@ -13,6 +13,8 @@ pub(super) struct Sample {
     pub(super) cpu_us: f64,
     /// Requests per second.
     pub(super) throughput: f64,
+    /// The time that 99 % of the requests do not exceed, in milliseconds.
+    pub(super) p99_ms: f64,
     /// The number of requests without an access line, if there is an access log.
     pub(super) lines_missing: usize,
 }
@@ -139,6 +141,7 @@ mod tests {
             let sample = |cpu_us| Sample {
                 cpu_us,
                 throughput: 1.0,
+                p99_ms: 1.0,
                 lines_missing: 0,
             };
             let mut round = [sample(1.0); Variant::COUNT];

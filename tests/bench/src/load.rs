@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::ensure;
 use tokio::task::JoinSet;
 
 use super::{http::Connection, request_template::RequestTemplate};
@@ -16,19 +17,28 @@ pub(super) const CONNECTIONS: usize = 32;
 /// The number of connections that send the measured requests while the others send different ones.
 const MEASURED: usize = CONNECTIONS / 2;
 
+/// How long requests took.
+#[derive(Clone, Copy)]
+pub(super) struct Timing {
+    /// The time from the first request to the last response.
+    pub(super) elapsed: Duration,
+    /// The time of a request that 99 % of them do not exceed.
+    pub(super) p99: Duration,
+}
+
 /// Returns how many requests each connection sends, so that all connections together send at least
 /// this number.
 pub(super) fn times(requests: u32) -> usize {
     (requests as usize).div_ceil(CONNECTIONS)
 }
 
-/// Sends this number of requests on each connection, reads the responses, and returns the elapsed
-/// time. Fails when a response is not 200.
+/// Sends this number of requests on each connection, and reads the responses. Fails when a response
+/// is not 200.
 pub(super) async fn run(
     address: SocketAddr,
     request: &RequestTemplate,
     times: usize,
-) -> anyhow::Result<Duration> {
+) -> anyhow::Result<Timing> {
     run_on(open_all(address, CONNECTIONS).await?, request, times).await
 }
 
@@ -47,7 +57,7 @@ pub(super) async fn run_beside(
     for _ in MEASURED..CONNECTIONS {
         beside.spawn(send_endlessly(address, other.clone()));
     }
-    run_on(connections, valid, times).await
+    Ok(run_on(connections, valid, times).await?.elapsed)
 }
 
 /// Opens this number of connections.
@@ -59,21 +69,26 @@ async fn open_all(address: SocketAddr, count: usize) -> anyhow::Result<Vec<Conne
     Ok(connections)
 }
 
-/// Sends this number of requests on each connection concurrently, and returns the elapsed time.
+/// Sends this number of requests on each connection concurrently.
 async fn run_on(
     connections: Vec<Connection>,
     request: &RequestTemplate,
     times: usize,
-) -> anyhow::Result<Duration> {
+) -> anyhow::Result<Timing> {
     let started = Instant::now();
     let mut senders = JoinSet::new();
     for connection in connections {
         senders.spawn(repeat(connection, request.clone(), times));
     }
+    let mut latencies = Vec::new();
     while let Some(ended) = senders.join_next().await {
-        ended??;
+        latencies.extend(ended??);
     }
-    Ok(started.elapsed())
+    let elapsed = started.elapsed();
+    let position = latencies.len() * 99 / 100;
+    ensure!(position < latencies.len(), "no requests were sent");
+    let (_, p99, _) = latencies.select_nth_unstable(position);
+    Ok(Timing { elapsed, p99: *p99 })
 }
 
 /// Sends requests without end. Replaces connections that the server closes.
@@ -91,16 +106,20 @@ async fn send_endlessly(address: SocketAddr, mut request: RequestTemplate) {
     }
 }
 
-/// Sends this number of requests, and fails at the first response that is not 200.
+/// Sends this number of requests, and fails at the first response that is not 200. Returns the time
+/// of each request.
 async fn repeat(
     mut connection: Connection,
     mut request: RequestTemplate,
     times: usize,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<Duration>> {
+    let mut latencies = Vec::with_capacity(times);
     for number in numbers().take(times) {
+        let sent = Instant::now();
         connection.send(request.number(number)).await?.ok()?;
+        latencies.push(sent.elapsed());
     }
-    Ok(())
+    Ok(latencies)
 }
 
 /// Returns numbers that no other connection of this process uses.

@@ -53,7 +53,7 @@ struct Arguments {
 #[derive(Args)]
 struct Options {
     /// The number of rounds. In each round, every variant is measured once.
-    #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Requests per round and variant.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..))]

@@ -205,7 +205,7 @@ impl<'a> Servers<'a> {
         if let Some(log) = log {
             log.clear_log()?;
         }
-        let elapsed = load::run(process.address, request, times)
+        let timing = load::run(process.address, request, times)
             .await
             .context(variant.name())?;
         let lines_missing = match log {
@@ -222,7 +222,8 @@ impl<'a> Servers<'a> {
         );
         Ok(Sample {
             cpu_us: cpu.as_secs_f64() * 1e6 / requests as f64,
-            throughput: requests as f64 / elapsed.as_secs_f64(),
+            throughput: requests as f64 / timing.elapsed.as_secs_f64(),
+            p99_ms: timing.p99.as_secs_f64() * 1e3,
             lines_missing,
         })
     }
