@@ -1,5 +1,3 @@
-//! Records of requests to the listener for administrators.
-
 use portcullis_metadata::UnixTime;
 use portcullis_session::LogHash;
 use portcullis_telemetry::{Effect, MAX_TEXT, json::JsonObject, truncated};

@@ -27,7 +27,6 @@ const SEQ: &[u8] = b",\"seq\":";
 const MAC: &[u8] = b",\"mac\":\"";
 const END: &[u8] = b"\"}";
 
-/// The MAC of a record.
 pub(crate) type RecordMac = [u8; 32];
 
 /// The keys of the chain: one for new records, and former ones for verification. `Debug` does not
@@ -57,7 +56,6 @@ pub struct Head {
     pub mac: [u8; 32],
 }
 
-/// A line of the chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChainedLine<'a> {
     /// The part that the MAC authenticates.
@@ -122,7 +120,6 @@ impl ChainKey {
         Hmac::new_from_slice(&*key).ok().map(Self)
     }
 
-    /// Returns the MAC of a record.
     pub(super) fn mac(&self, previous: &RecordMac, authenticated: &[u8]) -> RecordMac {
         let mut mac = self.0.clone();
         mac.update(previous);

@@ -1,5 +1,3 @@
-//! The chunk of the chain that is being written.
-
 use memchr::memchr;
 
 use crate::chain::{Chain, Head};
@@ -30,7 +28,6 @@ struct RecordEnd {
 pub(super) struct Position {
     /// The number of bytes of the records in the batch.
     pub(super) in_batch: usize,
-    /// The head of the chain.
     pub(super) head: Head,
 }
 

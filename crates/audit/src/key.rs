@@ -1,5 +1,3 @@
-//! The members that identify the resource, the principal and the tool of a request.
-
 use std::borrow::Cow;
 
 use portcullis_guard::{Decision, Operation};

@@ -1,5 +1,3 @@
-//! The end of an audit file: the head of the chain, and an incomplete last line.
-
 use std::{
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom},
@@ -16,7 +14,7 @@ const TAIL: u64 = 1 << 20;
 /// The length of the beginning of a record, up to the end of its time.
 const FIRST_TIME: usize = "{'timestamp':'2027-01-15T08:00:00.000Z'".len();
 
-/// The end of a file.
+/// The end of an audit file: the head of the chain, and an incomplete last line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
     /// The head of the last record of a chain.

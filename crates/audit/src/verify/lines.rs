@@ -1,5 +1,3 @@
-//! [`Lines`]: the lines of an audit file, in bounded memory.
-
 use std::{
     fs::File,
     io::{self, BufRead as _, BufReader, Read as _},
@@ -21,7 +19,7 @@ pub(super) struct Line<'a> {
     pub(super) has_newline: bool,
 }
 
-/// The lines of a file.
+/// The lines of an audit file, in bounded memory.
 pub(super) struct Lines {
     path: PathBuf,
     reader: BufReader<File>,

@@ -1,5 +1,3 @@
-//! The order of files in the chain.
-
 use std::path::PathBuf;
 
 use super::{ReadError, lines::Lines, verifier::Members};

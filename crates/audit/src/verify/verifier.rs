@@ -1,5 +1,3 @@
-//! The verification of the records one after the other.
-
 use std::path::Path;
 
 use serde::Deserialize;
