@@ -1,5 +1,3 @@
-//! The headers that repeat parts of a message of 2026-07-28.
-
 use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::{encode_mirrored, header as names};
 

@@ -24,7 +24,6 @@ pub(crate) struct ErrorResponse {
 
 /// The JSON-RPC error of a response.
 pub(crate) struct RpcErrorBody {
-    /// The error code.
     pub(crate) code: i64,
     /// The `error` member. It is unchanged, unless its strings repeat what was sent.
     pub(crate) raw: Box<RawValue>,

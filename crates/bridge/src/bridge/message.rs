@@ -1,5 +1,3 @@
-//! [`Message`]: a JSON-RPC message whose text is forwarded unchanged.
-
 mod own_messages;
 mod params;
 mod request_id;

@@ -1,5 +1,3 @@
-//! Replaces a session that the server has lost.
-
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;

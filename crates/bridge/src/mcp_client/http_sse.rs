@@ -1,5 +1,3 @@
-//! The connection to a server of 2024-11-05: one stream carries all messages of the server.
-
 use std::sync::Arc;
 
 use http::{HeaderValue, Method, header};
@@ -10,7 +8,8 @@ use url::Url;
 use super::{endpoint::ProtectedEndpoint, message_stream::MessageStream};
 use crate::{error::McpError, http_sse::SseStream};
 
-/// A connection to a server of 2024-11-05. Clones share the stream.
+/// A connection to a server of 2024-11-05: one stream carries all messages of the server. Clones
+/// share the stream.
 #[derive(Clone)]
 pub(super) struct SseConnection {
     /// The URL that messages are posted to. It has the start URL's origin.

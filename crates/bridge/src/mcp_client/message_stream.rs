@@ -124,7 +124,6 @@ impl MessageStream {
         }
     }
 
-    /// Ends the stream with an error.
     fn end(&mut self, error: McpError) -> McpError {
         self.body = None;
         self.ready.clear();

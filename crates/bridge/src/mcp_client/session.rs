@@ -30,7 +30,6 @@ pub(super) struct Session {
 }
 
 impl SessionState {
-    /// The current session.
     pub(super) fn current(&self) -> Option<Session> {
         self.current.read().clone()
     }

@@ -1,5 +1,3 @@
-//! Reads the whole body of a response.
-
 use std::time::Duration;
 
 use portcullis_discovery::{BodyStream, FetchError};
@@ -7,7 +5,6 @@ use tokio::time::timeout;
 
 use crate::{error::McpError, message_budget::Reservation};
 
-/// The limits for reading a body.
 pub(crate) struct BodyLimits {
     /// The time limit for the whole body.
     pub(crate) timeout: Duration,

@@ -20,7 +20,6 @@ const MAX_SIZE: usize = 4 * 1024 * 1024;
 const OVERHEAD: usize = 64;
 
 impl KnownTools {
-    /// Returns the annotated parameters of a tool.
     pub(super) fn parameters(&self, name: &str) -> Vec<AnnotatedParameter> {
         self.tools.get(name).cloned().unwrap_or_default()
     }

@@ -1,5 +1,3 @@
-//! Removes items of an array in JSON text.
-
 use serde_json::value::RawValue;
 
 use crate::json::items;

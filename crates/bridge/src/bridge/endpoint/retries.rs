@@ -1,5 +1,3 @@
-//! [`Retries`]: decides after which delay a request is sent again.
-
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -19,7 +17,7 @@ const MAX_WAITS: u32 = 2;
 /// The maximum duration of such a wait.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The retries of one request so far.
+/// Decides after which delay a request is sent again, by its retries so far.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
     /// After refused connections.

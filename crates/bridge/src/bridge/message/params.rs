@@ -45,7 +45,6 @@ impl<'a> Params<'a> {
         serde_json::from_str(members.get(meta::PROTOCOL_VERSION)?.get()).ok()
     }
 
-    /// The `_meta` member.
     pub(crate) fn meta(self) -> Option<&'a RawValue> {
         self.known()._meta
     }

@@ -1,5 +1,3 @@
-//! [`Gate`]: makes tasks wait while it is closed.
-
 use std::sync::Arc;
 
 use tokio::sync::watch;

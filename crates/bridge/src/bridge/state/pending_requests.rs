@@ -134,7 +134,6 @@ impl PendingRequests {
         }
     }
 
-    /// Removes and returns a request.
     pub(crate) fn remove(&self, id: &RequestId) -> Option<PendingRequest> {
         self.0.lock().remove(id)
     }

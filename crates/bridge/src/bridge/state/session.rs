@@ -1,5 +1,3 @@
-//! [`Sessions`]: the session of the revisions with sessions, and the data to reopen it.
-
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};

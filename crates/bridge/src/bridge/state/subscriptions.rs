@@ -1,5 +1,3 @@
-//! [`Subscriptions`]: the log level and the resource subscriptions of a session.
-
 use parking_lot::Mutex;
 use serde_json::json;
 

@@ -120,7 +120,6 @@ fn messages_of(network: &FetchFn, access_token: &str) -> Vec<(String, Option<Str
         .collect()
 }
 
-/// Returns the session of a request.
 fn session(request: &FetchRequest) -> Option<&str> {
     request
         .headers

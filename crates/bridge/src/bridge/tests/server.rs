@@ -201,7 +201,6 @@ impl Server {
             .collect()
     }
 
-    /// Returns the requests with a name.
     pub(super) fn named(&self, name: &str) -> Vec<ServerRequest> {
         self.requests()
             .into_iter()

@@ -1,5 +1,3 @@
-//! Responses to requests: forwards their messages, and resumes event streams after a disconnection.
-
 mod event_reader;
 
 use std::sync::Arc;

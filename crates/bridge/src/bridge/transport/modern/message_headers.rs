@@ -1,5 +1,3 @@
-//! The headers of a client's message of 2026-07-28.
-
 use http::HeaderMap;
 
 use crate::{
