@@ -1,5 +1,3 @@
-//! Random strings.
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::Secret;
 use zeroize::Zeroizing;

@@ -1,5 +1,3 @@
-//! The most scopes of a server that are used.
-
 use portcullis_metadata::Scopes;
 
 /// The most scopes that a list of a server may have.

@@ -1,5 +1,3 @@
-//! [`Server`]: what the grants use of an authorization server's metadata.
-
 pub(crate) mod unsupported_server;
 
 use portcullis_discovery::ChainPolicy;

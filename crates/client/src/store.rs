@@ -187,7 +187,6 @@ impl CredentialStore {
         Ok(names.len())
     }
 
-    /// Locks the entry of a token.
     pub(crate) async fn lock_token(&self, token: &ResourceToken) -> Result<TokenEntry, StoreError> {
         Ok(TokenEntry(
             self.lock(Name::token(token), REQUEST_LOCK_TIMEOUT).await?,

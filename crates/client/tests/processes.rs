@@ -26,7 +26,6 @@ const STORE: &str = "PORTCULLIS_TEST_STORE";
 const ISSUER: &str = "PORTCULLIS_TEST_ISSUER";
 const PROCESSES: usize = 4;
 
-/// The system clock with an offset.
 struct OffsetClock(SystemClock, Duration);
 
 impl Clock for OffsetClock {

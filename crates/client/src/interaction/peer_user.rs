@@ -1,5 +1,3 @@
-//! Whether another user of this machine is at the other end of a loopback connection.
-
 use tokio::net::TcpStream;
 
 /// Whether the connection certainly belongs to another user than this process's, who is not root.

@@ -164,7 +164,6 @@ impl fmt::Display for KnownIssuer {
 }
 
 impl Match {
-    /// Whether an issuer matches.
     fn is(&self, issuer: &Issuer) -> bool {
         // Another port, or plain http, is another server.
         let url = issuer.url();

@@ -90,7 +90,6 @@ fn of_application(application: &str) -> Option<&'static str> {
     (is_reserved || APPLICATIONS.contains(&application.as_str())).then_some(MICROSOFT)
 }
 
-/// Whether a host is a domain or below it.
 fn is_at_or_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

@@ -19,7 +19,6 @@ use crate::{
 /// The name of the endpoint, for errors.
 const ENDPOINT: &str = "registration";
 
-/// The parameters of a registration.
 pub(crate) struct Registration<'a> {
     pub(crate) client_name: &'a str,
     /// The only redirect URI of the client.

@@ -22,7 +22,6 @@ pub(crate) struct Registered {
     /// The scopes of the registration request, to which a server may limit the client. Empty if
     /// there were none.
     pub(crate) asked: Scopes,
-    /// The registration response.
     pub(crate) response: ClientRegistrationResponse,
 }
 

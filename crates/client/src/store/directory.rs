@@ -1,5 +1,3 @@
-//! [`Directory`]: the store in a directory.
-
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
     io::{self, Read as _},

@@ -1,5 +1,3 @@
-//! [`Name`]: the name of an entry.
-
 use portcullis_metadata::{Issuer, hexadecimal};
 use sha2::{Digest as _, Sha256};
 use url::Url;

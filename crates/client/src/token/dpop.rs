@@ -40,7 +40,6 @@ impl DpopBinding {
         }
     }
 
-    /// The key.
     pub(crate) fn key(&self) -> &DpopKey {
         &self.key
     }
@@ -94,7 +93,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The claims of a proof.
     pub(crate) fn claims(proof: &HeaderValue) -> Value {
         let text = proof.to_str().unwrap().split('.').nth(1).unwrap();
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap()

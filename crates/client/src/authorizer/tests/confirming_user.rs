@@ -61,7 +61,6 @@ impl ConfirmingUser {
         self.questions.lock().clone()
     }
 
-    /// Returns the issuers for which a client was requested.
     pub(super) fn client_requests(&self) -> Vec<Issuer> {
         self.client_requests.lock().clone()
     }
