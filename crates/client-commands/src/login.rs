@@ -172,7 +172,6 @@ async fn print_token(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The scopes of `--scope`.
 fn wanted_scopes(arguments: &cli::SignIn) -> anyhow::Result<Scopes> {
     let Some(scope) = &arguments.scope else {
         return Ok(Scopes::empty());

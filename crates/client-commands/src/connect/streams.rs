@@ -1,8 +1,6 @@
-//! Standard input and output as protocol streams.
-
 use std::{fs::File, io, os::fd::AsFd as _};
 
-/// The streams that carry the protocol.
+/// Standard input and output as the streams that carry the protocol.
 pub(super) struct Streams {
     pub(super) input: File,
     pub(super) output: File,

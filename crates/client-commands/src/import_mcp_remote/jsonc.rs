@@ -12,7 +12,6 @@ pub(super) struct Node {
     pub(super) value: Value,
 }
 
-/// A value.
 #[derive(Debug)]
 pub(super) enum Value {
     Object(Vec<Member>),

@@ -1,5 +1,3 @@
-//! The default locations of the configurations of MCP clients.
-
 use std::path::PathBuf;
 
 /// A client and its configuration, which may not exist.

@@ -25,7 +25,6 @@ const MAX_ARGUMENTS: usize = 256;
 
 /// The replacement of mcp-remote.
 pub(super) struct Replacement<'a> {
-    /// The program.
     pub(super) program: &'a str,
     /// Where tokens and secrets are stored.
     pub(super) store: Option<&'a Path>,

@@ -1,5 +1,3 @@
-//! The file to which a client secret moves from a configuration.
-
 use std::{
     fs::DirBuilder,
     os::unix::fs::DirBuilderExt as _,
@@ -12,7 +10,7 @@ use portcullis_metadata::Secret;
 
 use crate::mcp_remote::session::SessionId;
 
-/// A file for a client secret.
+/// The file to which a client secret moves from a configuration.
 #[derive(Debug)]
 pub(super) struct SecretFile {
     pub(super) path: PathBuf,

@@ -1,5 +1,3 @@
-//! [`Translation`]: the arguments of `portcullis connect` for those of mcp-remote.
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -15,7 +13,7 @@ use super::{
     session::{SessionId, authorize_parameter, client_metadata_url, headers, resource},
 };
 
-/// The equivalent start of `portcullis connect`.
+/// The arguments of `portcullis connect` for those of mcp-remote.
 #[derive(Debug)]
 pub(crate) struct Translation {
     /// The arguments of `portcullis connect`.
