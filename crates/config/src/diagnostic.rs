@@ -1,5 +1,3 @@
-//! [`Diagnostic`]: an error or a warning about a key, and [`Diagnostics`], which collects them.
-
 use super::{KeyPath, schema};
 
 /// An error or a warning about a key, with the fix.

@@ -1,5 +1,3 @@
-//! Settings that take effect only at a start, and are kept over a reload.
-
 use super::{
     Change, Config, changes,
     file::{Limits, Session},

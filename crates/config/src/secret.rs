@@ -1,5 +1,3 @@
-//! Sources of secrets: environment variables and files.
-
 use std::{
     borrow::Cow,
     env, fmt,

@@ -11,7 +11,6 @@ use toml_edit::{ImDocument, TomlError, de::Deserializer};
 
 use super::TomlLines;
 
-/// A file that is TOML.
 pub(crate) struct TomlFile<'a> {
     document: ImDocument<&'a str>,
     /// The line of each key.

@@ -14,12 +14,10 @@ pub(crate) struct TomlLines {
     tables: BTreeSet<KeyPath>,
     /// Arrays of tables, with headers in double brackets.
     arrays_of_tables: BTreeSet<KeyPath>,
-    /// The line and the header of the first table.
     first_table: Option<(usize, String)>,
 }
 
 impl TomlLines {
-    /// Returns the lines of a document with this text.
     pub(crate) fn of(document: &ImDocument<&str>, text: &str) -> Self {
         let mut walk = Walk {
             text,
@@ -61,7 +59,6 @@ impl TomlLines {
         self.arrays_of_tables.contains(key)
     }
 
-    /// The line and the header of the first table.
     pub(crate) fn first_table(&self) -> Option<(usize, &str)> {
         self.first_table
             .as_ref()

@@ -1,5 +1,3 @@
-//! `[audit]` in the configuration file.
-
 use std::path::PathBuf;
 
 use crate::{SecretSource, Span};

@@ -1,5 +1,3 @@
-//! `[[issuer]]` in the configuration file.
-
 use std::path::PathBuf;
 
 use crate::{SecretSource, Span};

@@ -1,5 +1,3 @@
-//! `[limits]` in the configuration file.
-
 use crate::Span;
 use portcullis_endpoint::EndpointSettings;
 use portcullis_guard::limit::{ConcurrencyLimiter, RateLimiter};

@@ -1,5 +1,3 @@
-//! `[[resource]]` in the configuration file.
-
 use std::{collections::BTreeMap, path::PathBuf};
 
 use schemars::JsonSchema;

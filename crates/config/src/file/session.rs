@@ -1,5 +1,3 @@
-//! `[session]` in the configuration file.
-
 use crate::{SecretSource, Span};
 use portcullis_session::SessionSettings;
 use schemars::JsonSchema;

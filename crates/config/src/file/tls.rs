@@ -1,5 +1,3 @@
-//! `[tls]` in the configuration file.
-
 use std::path::PathBuf;
 
 use schemars::JsonSchema;

@@ -1,5 +1,3 @@
-//! `[traces]` in the configuration file.
-
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::SecretSource;

@@ -1,5 +1,3 @@
-//! The listener for administrators: validation of `[admin]`.
-
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, ensure};

@@ -1,5 +1,3 @@
-//! The audit trail: validation of `[audit]`.
-
 use std::{fmt::Display, ops::RangeInclusive, path::Path};
 
 use crate::{
@@ -17,7 +15,6 @@ const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
 const USAGE_ROWS: RangeInclusive<usize> = 16..=1_000_000;
 /// The range of the size of a file, in bytes.
 const FILE_SIZE: RangeInclusive<u64> = 64 << 10..=1 << 40;
-/// The range of the age of a file.
 const FILE_AGE: RangeInclusive<Span> = Span::secs(60)..=Span::secs(30 * 24 * 60 * 60);
 /// The range of the interval of usage records. Zero is allowed, too.
 const USAGE_INTERVAL: RangeInclusive<Span> = Span::secs(1)..=Span::secs(24 * 60 * 60);

@@ -1,5 +1,3 @@
-//! [`Contents`]: the content of the files and secrets that a configuration names.
-
 use std::collections::BTreeMap;
 
 use super::Fingerprint;

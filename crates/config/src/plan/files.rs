@@ -1,5 +1,3 @@
-//! Files that a configuration names.
-
 use std::{
     fs::File,
     io::{self, Read as _},

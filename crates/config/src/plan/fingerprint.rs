@@ -30,7 +30,6 @@ impl Fingerprint {
         Self::of(&()).and_file(Some(file))
     }
 
-    /// Returns the fingerprint of a secret.
     pub(super) fn of_secret(source: &SecretSource) -> Self {
         Self::of(&()).and_secret(Some(source))
     }

@@ -48,7 +48,6 @@ pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<O
     plans
 }
 
-/// The plan of one issuer.
 fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPlan> {
     let fingerprint = fingerprint::issuer(issuer);
     let name = errors.take("issuer", name(&issuer.issuer));

@@ -1,5 +1,3 @@
-//! Rate limits and trusted proxies.
-
 use crate::{
     Config, Diagnostics,
     file::{self, ForwardedHeader},

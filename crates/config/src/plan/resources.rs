@@ -225,7 +225,6 @@ fn revisions(names: Option<&[String]>, errors: &mut Diagnostics<'_>) -> Option<R
     )
 }
 
-/// Returns the name of the session header.
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(
         !proto.is_empty(),

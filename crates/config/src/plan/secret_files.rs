@@ -1,5 +1,3 @@
-//! Warnings of files with secrets that others can read or replace.
-
 use std::{
     fs::{self, Metadata},
     os::unix::fs::MetadataExt as _,

@@ -1,5 +1,3 @@
-//! Sessions: validation of `[session]`.
-
 mod keys;
 
 use anyhow::{Context as _, bail, ensure};

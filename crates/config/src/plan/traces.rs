@@ -1,5 +1,3 @@
-//! Traces: validation of `[traces]`.
-
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, ensure};

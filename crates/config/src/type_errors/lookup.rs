@@ -3,7 +3,6 @@
 use crate::{KeyPath, Segment};
 use figment::value::Value;
 
-/// Returns the value of a key, if there is one.
 pub(super) fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
     key.segments()
         .iter()

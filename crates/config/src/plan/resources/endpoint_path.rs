@@ -1,5 +1,3 @@
-//! Validation of `endpoint`: the path of a resource.
-
 use anyhow::{Context as _, ensure};
 
 use crate::plan::RESERVED_PATHS;

@@ -1,5 +1,3 @@
-//! The issuers of a resource.
-
 use portcullis_verifier::Validation;
 
 use super::context::Context;

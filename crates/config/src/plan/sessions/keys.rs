@@ -97,7 +97,6 @@ impl Default for KeyList<'_> {
 }
 
 impl<'a> KeyList<'a> {
-    /// Adds the keys of a source.
     fn add(
         &mut self,
         source: &'a SecretSource,

@@ -1,5 +1,3 @@
-//! Warnings about addresses.
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{Config, file::Upstream, shown_url};
