@@ -23,7 +23,6 @@ use crate::{
     },
 };
 
-/// An authenticated client.
 pub(crate) struct AuthenticatedClient {
     pub(crate) id: Box<str>,
     pub(crate) client: Arc<Client>,

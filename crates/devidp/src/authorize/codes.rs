@@ -1,5 +1,3 @@
-//! [`Codes`]: the issued authorization codes.
-
 use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::UnixTime;
@@ -73,7 +71,6 @@ impl Codes {
         }
     }
 
-    /// Issues a code.
     pub(super) fn issue(&self, approval: Approval) -> Result<Handle, getrandom::Error> {
         let handle = Handle::generate()?;
         let code = IssuedCode {
@@ -103,7 +100,6 @@ impl Codes {
         redeemed.unwrap_or(Err(CodeError::Unknown))
     }
 
-    /// Removes the codes of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.codes
             .remove_if(|issued| *issued.approval.request.client_id == *client_id);

@@ -1,5 +1,3 @@
-//! The refresh token grant.
-
 use crate::{
     app::App,
     authorize::{audience::check_audience, scopes::parse_scopes},

@@ -1,5 +1,3 @@
-//! [`Session`]: the tokens that follow from one approval.
-
 use portcullis_metadata::{Scopes, UnixTime};
 
 use crate::{authentication::dpop::Thumbprint, authorize::codes::Approval};

@@ -1,5 +1,3 @@
-//! [`Sessions`]: the sessions with refresh tokens, and the withdrawn sessions.
-
 use portcullis_metadata::Secret;
 
 use crate::{
@@ -145,7 +143,6 @@ impl Sessions {
         }
     }
 
-    /// Returns whether a session is withdrawn.
     pub(super) fn is_withdrawn(&self, session_id: &str) -> bool {
         self.withdrawn.contains(session_id)
     }
