@@ -1,5 +1,3 @@
-//! [`Attempts`]: the URLs of a search that had no document.
-
 use std::fmt;
 
 use http::StatusCode;

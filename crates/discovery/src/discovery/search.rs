@@ -1,5 +1,3 @@
-//! [`Search`]: the search for an authorization server's metadata, URL by URL.
-
 use std::vec;
 
 use portcullis_metadata::AuthorizationServerMetadata;

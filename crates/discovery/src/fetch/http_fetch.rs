@@ -1,5 +1,3 @@
-//! [`HttpFetch`]: fetches over reqwest and rustls.
-
 mod failure;
 
 use std::{fmt, path::PathBuf, sync::OnceLock};
@@ -113,7 +111,6 @@ impl HttpFetch {
         })
     }
 
-    /// Returns the client of a pool.
     fn client(&self, key: PoolKey) -> Result<Client, FetchError> {
         let slot = &self.clients[key.index()];
         if let Some(client) = slot.get() {

@@ -18,7 +18,6 @@ pub(crate) struct Proxies {
     exceptions: NoProxy,
 }
 
-/// The configured proxy.
 enum Proxy {
     None,
     /// The proxy with this URL.

@@ -1,5 +1,3 @@
-//! [`Reach`]: the classification of IP addresses.
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// From where an address is reachable. An IPv6 address that embeds an IPv4 address has the reach of
@@ -21,7 +19,6 @@ pub(crate) enum Reach {
     Special,
 }
 
-/// Returns the reach of an address.
 pub(crate) fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(address) => reach_v4(address),

@@ -13,14 +13,12 @@ use url::{Host, Url};
 #[derive(Default)]
 pub(super) struct NoProxy(Vec<Entry>);
 
-/// An entry of the list.
 struct Entry {
     hosts: Hosts,
     /// `None` for every port.
     port: Option<u16>,
 }
 
-/// The hosts of an entry.
 enum Hosts {
     /// Every host.
     All,

@@ -1,5 +1,3 @@
-//! Removes secrets from a text.
-
 use std::{borrow::Cow, ops::Range};
 
 use memchr::memmem;
