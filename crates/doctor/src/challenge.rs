@@ -171,7 +171,6 @@ fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
     }
 }
 
-/// Checks that the challenge has no error.
 fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
     let error = challenge.error.as_deref()?;
     Some(Finding::warning(

@@ -174,7 +174,6 @@ pub struct RequestSummary {
 }
 
 impl RequestSummary {
-    /// A GET request.
     pub(crate) fn get(url: &Url) -> Self {
         Self {
             method: Method::GET,

@@ -97,7 +97,6 @@ impl Report {
     }
 }
 
-/// The request of a step, if it has one.
 fn request(step: &Step) -> Option<JsonRequest<'_>> {
     let request = step.request.as_ref()?;
     let outcome = match (&step.response, &step.failure) {

@@ -1,5 +1,3 @@
-//! [`Search`]: the URLs that did not have a document, with their outcomes.
-
 use http::StatusCode;
 use portcullis_discovery::FetchResponse;
 use url::Url;

@@ -112,7 +112,6 @@ impl Deletion {
     }
 }
 
-/// Checks the response to the deletion.
 pub(crate) fn check_deletion(response: Option<&FetchResponse>) -> Finding {
     match response.map(|response| response.status) {
         Some(status) if status.is_success() => {

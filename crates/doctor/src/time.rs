@@ -1,5 +1,3 @@
-//! The difference of the clocks, from the `Date` header.
-
 use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderMap, header::DATE};

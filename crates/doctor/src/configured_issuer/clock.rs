@@ -1,5 +1,3 @@
-//! The difference between the clocks of an issuer and this machine, by the `Date` header.
-
 use std::time::Duration;
 
 use http::{HeaderMap, header::AGE};

@@ -1,5 +1,3 @@
-//! Sends the token through a guard in this process, and reports its response.
-
 use std::{
     convert::Infallible,
     sync::{Arc, OnceLock},

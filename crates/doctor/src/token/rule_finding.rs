@@ -1,5 +1,3 @@
-//! The finding for each rule of a token.
-
 use portcullis_jose::JoseError;
 use portcullis_verifier::{TokenRule, VerifyError};
 
