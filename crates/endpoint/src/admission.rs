@@ -45,7 +45,6 @@ pub(crate) struct Admission {
     pub(crate) era: Era,
     pub(crate) session_use: SessionUse,
     pub(crate) checked_headers: CheckedHeaders,
-    /// The id of the message, if it has one.
     pub(crate) message_id: Option<MessageId>,
 }
 

@@ -1,5 +1,3 @@
-//! A POSTed message: its body, its envelope, and its headers.
-
 mod budget;
 mod collector;
 mod content_coding;

@@ -1,5 +1,3 @@
-//! The adapter for services of HTTP requests.
-
 use std::task::{Context, Poll};
 
 use http::Request;

@@ -1,5 +1,3 @@
-//! [`Sessions`]: the sessions of one endpoint, and the header that carries their identifiers.
-
 mod backend_guard;
 mod error;
 mod mode;

@@ -1,5 +1,3 @@
-//! The settings of an endpoint.
-
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, Method};

@@ -1,5 +1,3 @@
-//! The state that all services of one endpoint layer share.
-
 use std::{sync::Arc, time::Duration};
 
 use http::Response;

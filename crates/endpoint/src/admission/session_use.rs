@@ -155,7 +155,6 @@ impl ExistingSession {
 }
 
 impl Deletion {
-    /// Returns the deletion of a session in use.
     pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
         Self {
             store: store.clone(),

@@ -19,7 +19,6 @@ pub(crate) struct Rejection {
     pub(crate) id: Option<Box<RawValue>>,
 }
 
-/// The reason of a rejection.
 #[derive(Debug, ReasonCodes)]
 pub(crate) enum Reason {
     /// No guard has authenticated the request.

@@ -1,5 +1,3 @@
-//! Patterns for methods and for the names of tools, prompts, resources and tasks.
-
 use std::str::FromStr;
 
 use portcullis_mcp::Envelope;

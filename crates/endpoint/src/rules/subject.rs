@@ -1,5 +1,3 @@
-//! The method and names of a request that rules are matched with.
-
 use portcullis_mcp::{Envelope, TargetType};
 
 use super::{

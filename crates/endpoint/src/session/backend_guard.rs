@@ -1,5 +1,3 @@
-//! The guard of a backend session that the endpoint has not recorded yet.
-
 use std::{
     fmt,
     sync::{

@@ -1,5 +1,3 @@
-//! The owner of a caller's sessions, and the scopes with which the caller uses them.
-
 use portcullis_metadata::Scopes;
 use portcullis_session::Owner;
 use portcullis_verifier::Principal;

@@ -45,7 +45,6 @@ pub(super) struct StreamSession {
     pub(super) streams: Arc<SessionStreams>,
 }
 
-/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The stream continues.
@@ -99,7 +98,6 @@ impl OpenStream {
         }
     }
 
-    /// Returns the state.
     pub(super) fn state(&self) -> State {
         match self.state.load(Ordering::Acquire) {
             0 => State::Open,

@@ -144,7 +144,6 @@ impl StreamRegistry {
         self.0.observer.ended(ended);
     }
 
-    /// Returns all open streams.
     pub(super) fn all(&self) -> Vec<Arc<OpenStream>> {
         self.0
             .shards

@@ -1,5 +1,3 @@
-//! [`Silence`]: how long a stream has sent nothing, and whether a comment is due.
-
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,

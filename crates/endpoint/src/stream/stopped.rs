@@ -1,5 +1,3 @@
-//! The flag of a stream that the endpoint has stopped.
-
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},

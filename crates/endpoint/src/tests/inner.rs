@@ -1,5 +1,3 @@
-//! [`Inner`]: an inner service that answers from a script and records its requests.
-
 use std::{
     collections::VecDeque,
     convert::Infallible,
