@@ -1,5 +1,3 @@
-//! The directory in which programs of this project keep the state of a user.
-
 use std::{env, path::PathBuf};
 
 /// Returns the directory for the state of this user: `portcullis` in `$XDG_STATE_HOME`, else in
