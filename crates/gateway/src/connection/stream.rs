@@ -1,5 +1,3 @@
-//! [`Stream`]: the byte stream of a connection, over TCP, TLS or a Unix socket.
-
 use std::{
     io::{self, IoSlice},
     pin::Pin,
@@ -18,7 +16,7 @@ use url::Host;
 use super::limit::ConnectionPermit;
 use crate::address::Endpoint;
 
-/// A byte stream to the upstream, with its connection permit.
+/// A byte stream to the upstream over TCP, TLS or a Unix socket, with its connection permit.
 pub(crate) struct Stream {
     transport: Transport,
     permit: ConnectionPermit,

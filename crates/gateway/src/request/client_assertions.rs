@@ -11,7 +11,6 @@ struct Row {
     is_prefix: bool,
 }
 
-/// A row for one name.
 const fn exact(name: &'static str) -> Row {
     Row {
         name,

@@ -1,5 +1,3 @@
-//! The check of `forward_headers`.
-
 use http::HeaderName;
 
 use super::{

@@ -84,7 +84,6 @@ impl PublicAddress {
         }
     }
 
-    /// Returns the headers for a client at this address.
     fn headers(&self, client: Option<IpAddr>) -> Vec<(HeaderName, HeaderValue)> {
         let address = client.map(|client| client.to_canonical());
         let node = match address {

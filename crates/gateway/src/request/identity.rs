@@ -1,5 +1,3 @@
-//! [`IdentityHeader`]: the headers that identify the caller.
-
 use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue};
@@ -94,7 +92,6 @@ pub(crate) struct KeptHeaders {
     encoded: EncodedHeaders,
 }
 
-/// The identity of a caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Identity<'a> {
     pub(crate) issuer: &'a str,

@@ -1,5 +1,3 @@
-//! [`ForwardingRules`]: which parts of a client's request the upstream gets, and what the gateway adds.
-
 use std::net::IpAddr;
 
 use bytes::Bytes;
