@@ -1,5 +1,3 @@
-//! [`GuardBuilder`]: a guard with the defaults of `portcullis serve`.
-
 use std::sync::Arc;
 
 use http::Method;

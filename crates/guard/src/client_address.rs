@@ -141,7 +141,6 @@ impl TrustedProxies {
         (!self.trusts(peer.ip().to_canonical())).then_some(present)
     }
 
-    /// Returns whether the address is that of a trusted proxy.
     fn trusts(&self, address: IpAddr) -> bool {
         self.networks
             .iter()

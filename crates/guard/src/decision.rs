@@ -1,5 +1,3 @@
-//! [`Decision`] and [`DecisionSink`]: one event per request, for logs, audit and metrics.
-
 mod operation;
 mod request_record;
 mod timing;

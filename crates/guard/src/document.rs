@@ -1,5 +1,3 @@
-//! [`Document`]: serves the protected resource metadata (RFC 9728).
-
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
@@ -19,7 +17,7 @@ const FIVE_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300"
 /// The methods of requests for the document.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
-/// The serialized metadata document of a resource.
+/// The serialized metadata document of a resource (RFC 9728).
 pub(crate) struct Document {
     path: Box<str>,
     /// Whether it is also served at [`ROOT`].
@@ -51,7 +49,6 @@ impl Document {
         }
     }
 
-    /// Returns the path of the document.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }

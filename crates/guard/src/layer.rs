@@ -1,5 +1,3 @@
-//! [`GuardLayer`] and [`Guard`]: the tower layer and its service.
-
 pub(crate) mod admission;
 mod body;
 mod decision_report;

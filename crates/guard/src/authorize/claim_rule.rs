@@ -1,5 +1,3 @@
-//! [`ClaimRule`]: requirements on the claims of a token.
-
 use portcullis_reason_codes::ReasonCodes;
 use portcullis_verifier::Principal;
 use serde_json::Value;

@@ -29,7 +29,6 @@ impl<'a> PlainPath<'a> {
         }
     }
 
-    /// Returns the segments of the path.
     pub(super) fn segments(&self) -> Split<'_, char> {
         segments(&self.0)
     }

@@ -78,7 +78,6 @@ impl DecisionReport {
         &self.resource
     }
 
-    /// Returns the request id.
     pub(super) fn request_id(&self) -> &RequestId {
         &self.request_id
     }

@@ -61,12 +61,10 @@ impl RequestContext {
         }
     }
 
-    /// Returns the requested resource.
     pub(super) fn resource(&self) -> &ProtectedResource {
         self.report.resource()
     }
 
-    /// Returns the request id.
     pub(super) fn request_id(&self) -> &RequestId {
         self.report.request_id()
     }

@@ -1,5 +1,3 @@
-//! [`Table`]: the bounded table of rate counters.
-
 use std::{array, collections::HashMap, hash::BuildHasherDefault, mem, sync::Arc, time::Duration};
 
 use governor::{nanos::Nanos, state::StateStore};

@@ -46,7 +46,6 @@ pub(super) struct Setup {
     pub(super) settings: GuardSettings,
 }
 
-/// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecordedDecision {
     pub(super) id: String,
