@@ -1,5 +1,3 @@
-//! [`Connection`]: an HTTP/1.1 client connection.
-
 use std::{
     fmt, io,
     pin::{Pin, pin},

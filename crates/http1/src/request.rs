@@ -1,5 +1,3 @@
-//! An encoded request.
-
 use std::{
     fmt,
     io::{self, IoSlice},

@@ -1,5 +1,3 @@
-//! The reader of a response: interim heads, head and body.
-
 mod body;
 mod chunked;
 mod framing;

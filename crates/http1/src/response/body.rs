@@ -1,5 +1,3 @@
-//! The reader of a response body.
-
 use bytes::{Bytes, BytesMut};
 
 use super::{chunked::ChunkedDecoder, framing::BodyLength};

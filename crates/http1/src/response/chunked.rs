@@ -1,5 +1,3 @@
-//! The decoder of the chunked transfer coding.
-
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::ProtocolError;

@@ -1,5 +1,3 @@
-//! The length of a response body.
-
 use http::{HeaderValue, StatusCode};
 
 use crate::ProtocolError;

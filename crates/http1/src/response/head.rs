@@ -1,5 +1,3 @@
-//! The parser of a response head.
-
 use std::mem::MaybeUninit;
 
 use bytes::{Bytes, BytesMut};
