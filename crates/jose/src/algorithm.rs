@@ -1,5 +1,3 @@
-//! [`Algorithm`] and [`AlgorithmSet`]: the signature algorithms.
-
 use std::{fmt, str::FromStr};
 
 /// A signature algorithm of JSON Web Signatures (RFC 7518 section 3.1, RFC 8037, RFC 9864).

@@ -1,5 +1,3 @@
-//! [`Header`]: the protected header of a token.
-
 use std::{borrow::Cow, fmt};
 
 use serde::{

@@ -1,5 +1,3 @@
-//! The thumbprint of a public key (RFC 7638).
-
 use portcullis_metadata::Jwk;
 
 use crate::encoding::sha256_base64url;
