@@ -1,5 +1,3 @@
-//! JSON-RPC errors.
-
 use serde_json::{Value, value::RawValue};
 
 /// The JSON-RPC error codes of the protocol.

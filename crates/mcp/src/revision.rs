@@ -1,5 +1,3 @@
-//! The revisions of the protocol.
-
 use std::fmt;
 
 /// A revision of the Model Context Protocol. Revisions are ordered by date.

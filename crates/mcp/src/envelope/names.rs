@@ -243,12 +243,10 @@ impl<'a> Names<'a> {
         Ok(names)
     }
 
-    /// Returns the first name.
     pub(super) fn first(&self) -> Option<&Name<'a>> {
         self.first.as_ref()
     }
 
-    /// Returns all names.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name<'a>> {
         self.first.iter().chain(&self.more)
     }

@@ -86,7 +86,6 @@ impl<'a> Object<'a> for RejectedMessage<'a> {
     }
 }
 
-/// `params`.
 #[derive(Default)]
 pub(super) struct Params<'a> {
     pub(super) name: Option<&'a str>,

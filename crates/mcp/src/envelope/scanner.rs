@@ -1,10 +1,9 @@
-//! A scanner for JSON text (RFC 8259) that checks the syntax and builds no values.
-
 use std::borrow::Cow;
 
 use super::error::EnvelopeError;
 
-/// A position in a JSON text. Unexpected input fails with [`EnvelopeError::NotJson`].
+/// Scans JSON text (RFC 8259): checks the syntax and builds no values. Unexpected input fails with
+/// [`EnvelopeError::NotJson`].
 pub(super) struct Scanner<'a> {
     text: &'a str,
     /// The position in bytes. Always at the boundary of a character.

@@ -1,5 +1,3 @@
-//! The decoding of JSON strings in a message.
-
 use std::borrow::Cow;
 
 /// Decodes a JSON string. Returns `None` for any other value, and for an unpaired surrogate.
