@@ -1,5 +1,3 @@
-//! Authentication challenges: the `WWW-Authenticate` header field.
-
 mod bearer;
 mod builder;
 mod parser;

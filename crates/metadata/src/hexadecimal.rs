@@ -1,5 +1,3 @@
-//! [`hexadecimal`]: bytes as text.
-
 /// Returns bytes as lower-case hexadecimal digits, two for each byte (base16, RFC 4648 section 8,
 /// in lower case).
 pub fn hexadecimal(bytes: &[u8]) -> String {

@@ -1,5 +1,3 @@
-//! The media type of a message body, read from its `Content-Type`.
-
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 
 /// Returns whether a message's body is an event stream (`text/event-stream`, WHATWG HTML section

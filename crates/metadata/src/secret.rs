@@ -1,5 +1,3 @@
-//! [`Secret`]: a string that is never printed.
-
 use std::fmt;
 
 use zeroize::Zeroizing;

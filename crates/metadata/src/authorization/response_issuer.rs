@@ -1,5 +1,3 @@
-//! The check of the `iss` parameter in authorization responses (RFC 9207).
-
 use crate::identifier::Issuer;
 
 /// Why an authorization response must be rejected (RFC 9207 section 2.4).

@@ -1,5 +1,3 @@
-//! The issuer of a token before its signature is verified.
-
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,5 +1,3 @@
-//! Client ID metadata documents and the URLs that identify clients.
-
 use std::fmt;
 
 use url::Url;

@@ -1,5 +1,3 @@
-//! Dynamic client registration: request, response and error.
-
 use std::fmt;
 
 use crate::{

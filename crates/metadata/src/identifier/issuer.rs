@@ -1,5 +1,3 @@
-//! [`Issuer`]: an issuer identifier.
-
 use std::{fmt, hash, net::IpAddr, sync::Arc};
 
 use url::{Host, Url};

@@ -1,5 +1,3 @@
-//! [`Scopes`]: a set of scope names.
-
 use std::{fmt, sync::Arc};
 
 /// Sets with fewer names than this are sorted on the stack.

@@ -1,5 +1,3 @@
-//! [`Members`]: reads the members of a document.
-
 use serde_json::{Map, Value};
 use url::Url;
 

@@ -97,7 +97,6 @@ impl<'p> ParsedClaims<'p> {
     }
 }
 
-/// The value of a claim.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum ClaimValue<'p> {
     /// The payload does not have the claim.
