@@ -28,7 +28,6 @@ use crate::{
 /// only.
 const NOT_RECORDED: u8 = 3;
 
-/// Runs a subcommand of `admin`.
 pub(crate) fn run(arguments: &Admin) -> anyhow::Result<ExitCode> {
     let runtime = crate::control_runtime()?;
     runtime.block_on(async {

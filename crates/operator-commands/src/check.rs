@@ -78,7 +78,6 @@ fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
     }
 }
 
-/// The result of all checks.
 enum CheckResult {
     Good,
     /// Services have problems.

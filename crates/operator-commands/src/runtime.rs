@@ -1,5 +1,3 @@
-//! The runtime of the commands.
-
 use std::io;
 
 use tokio::runtime::{Builder, Runtime};

@@ -1,5 +1,3 @@
-//! Which listener the commands call, and with which token.
-
 use std::{
     env,
     path::{Path, PathBuf},

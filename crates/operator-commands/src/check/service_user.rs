@@ -59,7 +59,6 @@ struct Closed {
 }
 
 impl Accounts {
-    /// Returns the user with this name.
     fn user(&self, name: &str) -> Option<User> {
         let fields: Vec<&str> = self
             .users

@@ -1,5 +1,3 @@
-//! The values of `--claim`.
-
 use anyhow::bail;
 use serde_json::{Map, Value};
 

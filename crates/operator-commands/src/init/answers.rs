@@ -1,5 +1,3 @@
-//! [`Answers`]: the answers so far, each validated with the whole configuration.
-
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use portcullis_jose::Algorithm;
@@ -95,7 +93,6 @@ impl Answers {
         }
     }
 
-    /// Sets the endpoint.
     pub(super) fn set_endpoint(&mut self, text: &str) -> Result<(), String> {
         text.clone_into(&mut self.0.endpoint);
         self.plan().map(drop)

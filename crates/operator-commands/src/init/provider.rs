@@ -54,7 +54,6 @@ const ENTRA: &[&str] = &[
 ];
 
 impl Provider {
-    /// The guide for this provider.
     pub(super) fn guide(self) -> &'static str {
         match self {
             Self::Entra => "docs/guides/entra-id.md",

@@ -1,5 +1,3 @@
-//! [`Questions`]: asks a person in a terminal.
-
 use std::io::{self, BufRead, IsTerminal as _, Read as _, Write};
 
 use anyhow::{Context as _, bail};

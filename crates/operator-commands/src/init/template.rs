@@ -1,5 +1,3 @@
-//! The text of the configuration file that `portcullis init` writes.
-
 use std::fmt::Write as _;
 
 use super::{provider, values::Values};

@@ -1,5 +1,3 @@
-//! [`Values`]: the values of the configuration file.
-
 use std::net::{Ipv4Addr, SocketAddr};
 
 use portcullis_jose::Algorithm;

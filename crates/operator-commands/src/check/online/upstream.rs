@@ -58,7 +58,6 @@ pub(crate) fn suggests_sessions_off(report: &Report) -> bool {
         .any(|finding| finding.rule == SESSIONS && finding.verdict == Verdict::Note)
 }
 
-/// An upstream that is checked.
 struct UpstreamCheck<'a> {
     /// The key of its resource, such as `resource[0]`.
     key: &'a str,

@@ -25,13 +25,11 @@ const MAX_BODY: usize = 256 * 1024;
 /// The time limit of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// An upstream.
 pub(super) struct Upstream<'a> {
     settings: &'a HttpUpstreamSettings,
     url: &'a Url,
 }
 
-/// A request to an upstream.
 pub(super) struct UpstreamRequest {
     pub(super) method: Method,
     pub(super) url: Url,
