@@ -1,5 +1,3 @@
-//! The accept loop, which passes each connection to the worker with the fewest.
-
 use std::{
     io,
     sync::Arc,

@@ -38,7 +38,6 @@ pub(super) trait Handler: Clone + Send + Sync + 'static {
     fn handle(&self, request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Self::Future;
 }
 
-/// The limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionLimits {
     /// The maximum size of a request's head in bytes.

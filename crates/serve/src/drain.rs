@@ -1,5 +1,3 @@
-//! The beginning of a shutdown: readiness first, then connections.
-
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;

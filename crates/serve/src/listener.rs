@@ -1,6 +1,3 @@
-//! The listening socket: a new one, or one that a service manager passes (systemd's socket
-//! activation).
-
 use std::{
     io,
     net::{SocketAddr, TcpListener},

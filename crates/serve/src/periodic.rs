@@ -1,5 +1,3 @@
-//! Periodic tasks.
-
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};

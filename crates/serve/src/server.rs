@@ -1,5 +1,3 @@
-//! [`Server`]: a plan, and what else a server is started with.
-
 use std::{net::TcpListener, sync::Arc};
 
 use arc_swap::ArcSwap;

@@ -1,5 +1,3 @@
-//! The signals that the process handles.
-
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,

@@ -253,7 +253,6 @@ impl ServerState {
         self.shutdown_timeout
     }
 
-    /// Returns the resource with this URI.
     fn resource(&self, uri: &ResourceUri) -> Option<&Arc<Resource>> {
         self.resources
             .iter()
@@ -306,7 +305,6 @@ impl ServerState {
         &*self.process.clock
     }
 
-    /// Returns the access log.
     pub(super) fn access(&self) -> &AccessLog {
         &self.process.observers.access
     }

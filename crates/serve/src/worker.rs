@@ -98,7 +98,6 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Returns its runtime.
     pub(super) fn runtime(&self) -> &Handle {
         &self.runtime
     }

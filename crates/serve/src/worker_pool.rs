@@ -1,5 +1,3 @@
-//! The workers of a plan, started together and ended together.
-
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
@@ -27,7 +25,6 @@ pub(super) struct WorkerPool {
     pub(super) end: WorkersEnd,
 }
 
-/// The end of all workers.
 pub(super) struct WorkersEnd {
     /// Is closed when all workers have ended.
     ended: mpsc::Receiver<()>,

@@ -1,5 +1,3 @@
-//! Whether a connection has had a request with a valid token.
-
 use std::{
     future::pending,
     sync::{

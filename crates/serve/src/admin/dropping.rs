@@ -1,5 +1,3 @@
-//! Dropping of an issuer's cached tokens, here and at the other replicas.
-
 use std::time::Duration;
 
 use http::StatusCode;

@@ -1,5 +1,3 @@
-//! The list of sessions.
-
 use portcullis_endpoint::StreamRegistry;
 use portcullis_session::{ListedSession, Owner, Session};
 use portcullis_telemetry::timestamp;
@@ -59,7 +57,6 @@ impl OwnerFilter {
         self.matches_names(owner.issuer(), owner.subject(), owner.client())
     }
 
-    /// Returns whether these names are those of this filter.
     pub(super) fn matches_names(
         &self,
         issuer: Option<&str>,

@@ -1,6 +1,3 @@
-//! The activity of a connection: how many requests it has in progress, and how many of them are
-//! blocked.
-
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;

@@ -15,7 +15,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::lingering_close::UnreadBytes;
 
-/// The timeouts of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyTimeouts {
     /// The longest pause.

@@ -1,6 +1,3 @@
-//! The table of open connections, which is searched for an idle or blocked connection to close for
-//! a new one.
-
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
@@ -17,7 +14,7 @@ const IDLE_GRACE: Duration = Duration::from_secs(1);
 /// be slow.
 const BLOCKED_GRACE: Duration = Duration::from_secs(2);
 
-/// The open connections of all workers.
+/// The open connections of all workers, among which an idle or blocked one is closed for a new one.
 #[derive(Default)]
 pub(crate) struct ConnectionTable(Mutex<Table>);
 
@@ -41,7 +38,6 @@ pub(crate) struct TableEntry {
 }
 
 impl ConnectionTable {
-    /// Adds a connection.
     pub(crate) fn add(self: &Arc<Self>, activity: Arc<Activity>) -> TableEntry {
         let mut table = self.0.lock();
         let open = Some(Open {

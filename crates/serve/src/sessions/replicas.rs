@@ -1,5 +1,3 @@
-//! The connection to other replicas through Redis.
-
 use std::{sync::Arc, time::Duration};
 
 use portcullis_config::plan::ReplicasPlan;
@@ -24,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often the state of the connection is checked while a start waits.
 const JOIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The connection to other replicas. Clones share it.
+/// The connection to other replicas through Redis. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Replicas {
     journal: Arc<RedisJournal>,

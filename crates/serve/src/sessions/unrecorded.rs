@@ -1,5 +1,3 @@
-//! Ends of sessions that could not be recorded outside the process.
-
 use std::time::Duration;
 
 use portcullis_audit::Audit;

@@ -1,5 +1,3 @@
-//! The queue of upstream sessions whose session has ended, and the task that ends them.
-
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
@@ -50,7 +48,6 @@ impl UpstreamEndQueue {
         }
     }
 
-    /// Queues the end of an upstream session.
     pub(crate) fn add(&self, upstream: SessionUpstream, backend: Box<[u8]>) {
         self.push(UpstreamSession { upstream, backend });
     }

@@ -34,7 +34,6 @@ pub(crate) struct SessionUpstream {
 }
 
 impl Upstreams {
-    /// Returns the upstream of these sessions.
     pub(super) fn get(&self, target: &SessionTarget) -> Option<&SessionUpstream> {
         let former = || {
             self.former

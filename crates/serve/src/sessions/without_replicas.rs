@@ -1,6 +1,3 @@
-//! The connection to other replicas in a program that was built without the feature `redis`: there
-//! is none.
-
 use std::{sync::Arc, time::Duration};
 
 use portcullis_config::plan::ReplicasPlan;
@@ -12,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::health::ReplicaReadiness;
 
-/// The connection to other replicas, which this program never has.
+/// The connection to other replicas, which a program without the feature `redis` never has.
 #[derive(Clone, Debug)]
 pub(crate) enum Replicas {}
 

@@ -279,7 +279,6 @@ impl StateBuilder<'_> {
             .collect()
     }
 
-    /// Returns the settings of the endpoint.
     fn endpoint(
         &self,
         plan: &ResourcePlan,
@@ -310,7 +309,6 @@ impl StateBuilder<'_> {
 }
 
 impl<'a> PreviousParts<'a> {
-    /// Returns the resource with this URI.
     fn resource(&self, uri: &ResourceUri) -> Option<&'a Arc<Resource>> {
         self.resources
             .iter()

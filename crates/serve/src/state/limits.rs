@@ -1,5 +1,3 @@
-//! The limits that all resources share, so that using several does not raise them.
-
 use std::sync::Arc;
 
 use portcullis_config::plan::Plan;
@@ -7,7 +5,7 @@ use portcullis_endpoint::BodyBudget;
 use portcullis_guard::limit::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter};
 use portcullis_metadata::Clock;
 
-/// The limits that all resources share.
+/// The limits that all resources share, so that using several does not raise them.
 pub(super) struct SharedLimits {
     /// The settings that they were created with.
     settings: Settings,
@@ -91,7 +89,6 @@ impl SharedLimits {
         self.settings.body_budget
     }
 
-    /// Returns the rate limits with their names.
     pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
         let limits = [
             ("per_address", &self.guard.per_address),

@@ -1,5 +1,3 @@
-//! The parts of the server that outlive a configuration.
-
 use std::sync::{Arc, atomic::AtomicBool};
 
 use portcullis_endpoint::StreamRegistry;

@@ -1,6 +1,3 @@
-//! The resources of earlier configurations, whose requests can still open sessions and event
-//! streams.
-
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicBool, Ordering},

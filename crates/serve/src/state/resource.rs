@@ -1,5 +1,3 @@
-//! [`Resource`]: one protected endpoint, with its service stack for each worker.
-
 use std::sync::Arc;
 
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};

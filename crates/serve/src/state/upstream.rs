@@ -1,5 +1,3 @@
-//! The upstream of one resource, with a client for each worker.
-
 use std::sync::Arc;
 
 use anyhow::Context as _;
