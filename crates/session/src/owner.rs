@@ -1,5 +1,3 @@
-//! The owner of a session, and the encoding of owners.
-
 /// The owner of a session. Two owners are equal if they are the same variant and all their strings
 /// are identical, byte for byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,12 +100,10 @@ impl Owner<'_> {
 pub struct ScopeId(pub [u8; 16]);
 
 impl ScopeId {
-    /// Returns the id of an owner.
     pub(crate) fn of_owner(owner: Owner<'_>) -> Self {
         Self::new(0, &owner.encode().parts())
     }
 
-    /// Returns the id of an owner with this encoding.
     pub(crate) fn of_encoded_owner(encoded: Option<&[u8]>) -> Self {
         encoded.map_or_else(
             || Self::of_owner(Owner::Anonymous),

@@ -208,7 +208,6 @@ impl Session {
         &self.first
     }
 
-    /// Returns the id of the owner.
     pub(crate) fn owner_id(&self) -> ScopeId {
         ScopeId::of_encoded_owner(self.encoded_owner.as_deref())
     }

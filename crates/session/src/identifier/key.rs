@@ -1,5 +1,3 @@
-//! The key that seals identifiers, and its subkeys.
-
 use std::{fmt, hash::Hasher, sync::Arc};
 
 use hmac::{

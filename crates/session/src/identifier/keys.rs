@@ -1,5 +1,3 @@
-//! The list of the keys of a deployment.
-
 use std::sync::Arc;
 
 use super::key::SessionKey;
@@ -66,7 +64,6 @@ impl SessionKeys {
             .any(|listed| listed.same_secret(key))
     }
 
-    /// Returns the keys with this epoch.
     pub(crate) fn of_epoch(&self, epoch: u8) -> impl Iterator<Item = &SessionKey> {
         [&self.current]
             .into_iter()

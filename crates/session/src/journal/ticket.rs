@@ -1,5 +1,3 @@
-//! The confirmation that an end was recorded.
-
 use std::{
     pin::Pin,
     sync::Arc,

@@ -383,7 +383,6 @@ impl Inner {
 }
 
 impl RaisedFloors {
-    /// Returns the floors with their scopes.
     fn floors(&self, owner: ScopeId) -> impl Iterator<Item = (Option<ScopeId>, UnixTime)> + use<> {
         let of_owner = self.owner.map(|created| (Some(owner), created));
         let of_subject = self

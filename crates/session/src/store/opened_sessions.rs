@@ -24,7 +24,6 @@ impl OpenedSessions {
         }
     }
 
-    /// Takes all sessions.
     pub(super) fn take(&self) -> Vec<SessionId> {
         take(&mut self.0.lock())
     }

@@ -1,5 +1,3 @@
-//! [`Reservation`]: capacity for a session that is not open yet.
-
 use std::{
     fmt,
     sync::{

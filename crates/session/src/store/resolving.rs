@@ -101,7 +101,6 @@ impl SessionStore {
         }
     }
 
-    /// Ends one use of a session.
     pub(super) fn end_use(&self, session: &Session) {
         if let Status::JustEnded(reason) =
             session.end_use(self.0.clock.monotonic(), self.0.timeouts)
