@@ -1,5 +1,3 @@
-//! [`Queue`]: the records that wait to be written to files, within bounds.
-
 use std::mem::replace;
 
 use parking_lot::{Mutex, MutexGuard};

@@ -1,5 +1,3 @@
-//! [`Acknowledgements`]: the records that wait until every live replica has them.
-
 use std::{
     collections::{HashMap, HashSet},
     mem::take,

@@ -1,5 +1,3 @@
-//! [`Commands`]: reads and changes the data in Redis.
-
 use std::{collections::HashSet, time::Duration};
 
 use portcullis_metadata::UnixTime;
@@ -40,7 +38,6 @@ pub(crate) struct Identity {
     pub(crate) connection: String,
 }
 
-/// The response to a beat.
 pub(crate) struct BeatResponse {
     pub(crate) beat: Beat,
     /// The number of records in Redis.
@@ -237,7 +234,6 @@ impl Commands {
             .await
     }
 
-    /// Removes records.
     pub(crate) async fn remove_records(
         &self,
         redis: &mut MultiplexedConnection,

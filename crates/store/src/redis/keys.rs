@@ -1,5 +1,3 @@
-//! [`Keys`]: the names of the keys and channels in Redis.
-
 /// The names of the keys and channels of one deployment.
 ///
 /// All names begin with the prefix in braces, so that the keys of a script are in one hash slot.

@@ -31,7 +31,6 @@ impl Commands {
         pipeline.query_async(redis).await
     }
 
-    /// Publishes uses of limits.
     pub(crate) async fn publish_limit_uses(
         &self,
         redis: &mut MultiplexedConnection,

@@ -106,12 +106,10 @@ impl Queue {
         }
     }
 
-    /// Takes the announced sessions.
     pub(crate) fn take_announced(&self) -> Vec<AnnouncedSession> {
         take(&mut self.0.lock().announced)
     }
 
-    /// Takes the uses of limits.
     pub(crate) fn take_limit_uses(&self) -> Vec<LimitUse> {
         take(&mut self.0.lock().limit_uses)
     }

@@ -9,7 +9,6 @@ use tokio::time::timeout;
 
 use super::{failure, membership::RESPONSE_TIMEOUT};
 
-/// The scripts.
 pub(crate) struct Scripts {
     /// Renews the beat of a replica.
     pub(crate) beat: Script,

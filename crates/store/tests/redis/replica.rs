@@ -46,7 +46,6 @@ impl Replica {
         Self::start_as(redis, "default")
     }
 
-    /// Starts a replica with this user of Redis.
     pub(super) fn start_as(redis: &Redis, user: &str) -> Self {
         let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         settings.idle_timeout = Duration::from_secs(600);

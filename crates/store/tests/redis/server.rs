@@ -1,5 +1,3 @@
-//! [`Redis`]: a `redis-server` for one test.
-
 use std::{
     io::{self, ErrorKind},
     net::TcpListener,

@@ -1,5 +1,3 @@
-//! [`Connection`]: a connection that is subscribed to the messages of the other replicas.
-
 use std::{
     convert::Infallible,
     io,

@@ -41,7 +41,6 @@ impl Inbox {
         }
     }
 
-    /// Receives a push.
     pub(super) fn receive(&self, push: &PushInfo) {
         match (&push.kind, push.data.get(1)) {
             (PushKind::Disconnection, _) => {
