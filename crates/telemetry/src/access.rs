@@ -1,5 +1,3 @@
-//! The access log: one line per request, queued in memory and written in batches by a thread.
-
 mod line;
 
 use std::{
@@ -26,7 +24,8 @@ const SLOT_CAPACITY: usize = 4 << 20;
 /// The number of slots of the queue. More threads than that share them.
 const SLOTS: usize = 16;
 
-/// The access log. Queued lines are written when it is dropped.
+/// The access log: one line per request, queued in memory and written in batches by a thread.
+/// Queued lines are written when it is dropped.
 pub struct AccessLog {
     format: LogFormat,
     queue: LogQueue,

@@ -1,5 +1,3 @@
-//! [`Effect`]: the effect of a decision on its request.
-
 /// The prefixes of the codes of failures of the server, the upstream or the client. All other codes
 /// are denials.
 const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];

@@ -32,7 +32,6 @@ impl VerifierFixture {
         }
     }
 
-    /// Returns a verified token of this subject and client.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
         let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
         let verifier = Verifier::new(

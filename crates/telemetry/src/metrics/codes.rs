@@ -1,5 +1,3 @@
-//! Counts by reason code.
-
 use parking_lot::Mutex;
 
 use super::{exposition::Exposition, family::Family};
@@ -22,7 +20,6 @@ impl CodeCounts {
         }
     }
 
-    /// Adds the counts to those of `sum`.
     pub(super) fn add_to(&self, sum: &mut Vec<(&'static str, u64)>) {
         for (code, count) in self.0.lock().iter() {
             match sum.iter_mut().find(|(known, _)| known == code) {

@@ -54,7 +54,6 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Adds the counts to those of `counted`.
     pub(super) fn add_to(&self, counted: &mut Counted) {
         for (sum, bucket) in counted.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.load(Ordering::Relaxed);

@@ -1,5 +1,3 @@
-//! Counts of reloads.
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use portcullis_metadata::UnixTime;

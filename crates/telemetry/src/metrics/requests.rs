@@ -1,5 +1,3 @@
-//! The metrics of the requests to one resource.
-
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -33,7 +31,6 @@ pub(super) struct WorkerMetrics {
     codes: CodeCounts,
 }
 
-/// A histogram of a part.
 type PartHistogram = fn(&WorkerMetrics) -> &Histogram;
 
 impl ResourceMetrics {

@@ -1,5 +1,3 @@
-//! Observers of requests and tokens that count them.
-
 use std::{sync::Arc, time::Duration};
 
 use portcullis_guard::{Decision, DecisionSink};

@@ -1,5 +1,3 @@
-//! The task that sends spans.
-
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;

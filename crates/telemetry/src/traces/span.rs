@@ -1,5 +1,3 @@
-//! The spans of one request.
-
 use std::time::Duration;
 
 use http::{Method, StatusCode};
