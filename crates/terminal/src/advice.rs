@@ -1,6 +1,3 @@
-//! What a user of the program can do about an error of a library: which command to run, which
-//! option to give.
-
 mod login_command;
 mod network;
 mod remedy;
