@@ -1,5 +1,3 @@
-//! The signing keys of test issuers.
-
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
