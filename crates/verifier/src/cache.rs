@@ -108,7 +108,6 @@ impl Cache {
         self.shard(hash).index.contains_key(&hash)
     }
 
-    /// Removes a token.
     pub(crate) fn remove(&self, hash: TokenHash) {
         let mut shard = self.shard(hash);
         if let Some(position) = shard.index.get(&hash).copied() {

@@ -201,7 +201,6 @@ impl TrustedIssuer {
         &self.rechecks
     }
 
-    /// Returns the settings.
     pub(crate) fn settings(&self) -> &IssuerSettings {
         &self.settings
     }

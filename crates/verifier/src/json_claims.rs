@@ -21,7 +21,6 @@ impl JsonClaims {
         }
     }
 
-    /// Returns all claims.
     pub(crate) fn all(&self) -> &Map<String, Value> {
         // The verifier has parsed the JSON before. If parsing fails, there are no claims, and every
         // claim rule denies.

@@ -1,5 +1,3 @@
-//! [`Principal`]: the identity and grants of a verified token.
-
 use std::{any::Any, fmt, time::Duration};
 
 use portcullis_metadata::{Issuer, Scopes, UnixTime};

@@ -23,7 +23,6 @@ const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
 
 /// A token, and how it is checked.
 pub(crate) trait TokenCheck: Send + Sync {
-    /// Returns the hash of the token.
     fn hash(&self) -> TokenHash;
 
     /// Returns the token if it is cached.

@@ -1,11 +1,9 @@
-//! [`SingleFlight`]: runs at most one operation per key and shares its result.
-
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// The operations that are running, by key. Their number is bounded.
+/// Runs at most one operation per key and shares its result. The number of operations is bounded.
 ///
 /// The lock is never held across an operation.
 pub(crate) struct SingleFlight<K, T> {

@@ -83,7 +83,6 @@ impl Fixture {
     }
 }
 
-/// Returns an issuer with these settings.
 pub(crate) fn trusted(
     settings: IssuerSettings,
     fetch: &(impl Fetch + Clone),
@@ -99,7 +98,6 @@ pub(crate) fn trusted(
     .unwrap()
 }
 
-/// Returns a verifier for a resource and these issuers.
 pub(crate) fn verifier_of(
     resource: &str,
     issuers: Vec<Arc<TrustedIssuer>>,

@@ -1,5 +1,3 @@
-//! [`Deadline`]: the time limit of one verification.
-
 use std::time::Duration;
 
 use tokio::time::Instant;

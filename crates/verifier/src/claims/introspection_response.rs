@@ -1,5 +1,3 @@
-//! The validation of introspection responses (RFC 7662 section 2.2).
-
 use portcullis_metadata::{IntrospectionResponse, Now, ResourceUri, Scopes, UnixTime};
 
 use super::{scopes, statement::Statement, validation::validate};

@@ -1,5 +1,3 @@
-//! [`Charges`]: the time that rejected tokens took on one thread, and the delay that results from it.
-
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,

@@ -1,8 +1,6 @@
-//! [`CallCounter`]: counts calls of an issuer's servers.
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts calls, and those that failed.
+/// Counts calls of an issuer's servers, and those that failed.
 #[derive(Debug, Default)]
 pub(super) struct CallCounter {
     all: AtomicU64,
@@ -14,7 +12,6 @@ pub(super) struct CallCounter {
 pub(super) struct CallCounts {
     /// All calls, including those that failed.
     pub(super) all: u64,
-    /// The calls that failed.
     pub(super) failed: u64,
 }
 

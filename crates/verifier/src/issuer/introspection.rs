@@ -50,7 +50,6 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// holds its head and its task.
 const MAX_WAITING: usize = 512;
 
-/// The result of a call.
 type CallResult = Result<Arc<IntrospectionResponse>, CallError>;
 
 /// Introspects the tokens of one issuer.

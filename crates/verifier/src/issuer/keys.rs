@@ -1,5 +1,3 @@
-//! [`Keys`]: the current keys of one issuer.
-
 use std::{
     sync::{
         Arc,

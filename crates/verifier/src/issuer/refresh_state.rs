@@ -13,7 +13,6 @@ use crate::single_flight::{Joined, SingleFlight};
 /// The minimum `retry_after`. A refresh that may start now takes a moment, too.
 const MIN_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The result of a refresh.
 pub(crate) type RefreshResult = Result<(), RefreshError>;
 
 /// Limits the refreshes of one issuer: one at a time and, of those that tokens cause, one per

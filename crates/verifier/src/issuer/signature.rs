@@ -12,7 +12,6 @@ use crate::{
     time::Deadline,
 };
 
-/// A verified signature.
 pub(crate) struct VerifiedSignature<'i> {
     /// The generation of the keys that verified it.
     pub(crate) generation: u64,

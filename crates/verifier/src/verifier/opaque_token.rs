@@ -1,5 +1,3 @@
-//! Whether a token may be sent to an issuer for introspection.
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{Issuer, unverified_issuer};
 

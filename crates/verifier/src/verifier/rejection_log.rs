@@ -34,7 +34,6 @@ impl<'a> Claimed<'a> {
         }
     }
 
-    /// Returns the claims of an introspection response.
     pub(super) fn of_response(response: &'a IntrospectionResponse) -> Self {
         Self {
             issuer: response.iss.as_deref(),

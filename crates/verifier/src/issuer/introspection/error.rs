@@ -1,5 +1,3 @@
-//! [`CallError`]: why an introspection call failed.
-
 use portcullis_discovery::FetchError;
 use portcullis_metadata::DocumentError;
 
