@@ -40,7 +40,6 @@ pub(super) struct Starts {
 }
 
 impl Figures {
-    /// Adds a round.
     pub(super) fn add(&mut self, round: [Sample; Variant::COUNT]) {
         self.0.push(round);
     }
@@ -55,7 +54,6 @@ impl Figures {
         self.0.iter().map(|round| round[variant.index()]).collect()
     }
 
-    /// Returns the spread of one figure of a variant.
     pub(super) fn spread(&self, variant: Variant, number: impl Fn(&Sample) -> f64) -> Spread {
         Spread::of(
             self.0

@@ -1,5 +1,3 @@
-//! [`Connection`]: a minimal HTTP/1.1 client. One connection that sends encoded requests and reads complete responses.
-
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, ensure};
@@ -8,18 +6,17 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The end of a head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 /// The end of a chunked body without trailers.
 const CHUNKED_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// A persistent connection.
+/// A minimal HTTP/1.1 client: one connection that sends encoded requests and reads complete
+/// responses.
 pub(super) struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
-/// A response.
 pub(super) struct Response<'a> {
     pub(super) status: u16,
     head: &'a str,

@@ -49,7 +49,6 @@ impl RequestTemplate {
         })
     }
 
-    /// Returns the request with this number.
     pub(super) fn number(&mut self, number: u64) -> &[u8] {
         if !self.place.is_empty() {
             self.request[self.place.clone()].copy_from_slice((self.text)(number).as_bytes());

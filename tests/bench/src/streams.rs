@@ -50,7 +50,6 @@ pub(super) struct Options {
     json: bool,
 }
 
-/// Streams of one owner.
 const STREAMS_PER_OWNER: u32 = 100;
 /// Descriptors for everything but streams.
 const RESERVED_FILES: u64 = 600;

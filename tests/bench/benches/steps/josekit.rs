@@ -1,5 +1,3 @@
-//! [`Josekit`]: the verification of a signature by josekit alone, with which the verifier is compared.
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use josekit::{
     jwk::Jwk,
@@ -7,7 +5,7 @@ use josekit::{
 };
 use serde_json::Value;
 
-/// josekit's part of a verification: the signature.
+/// josekit's part of a verification, the signature, with which the verifier is compared.
 pub(crate) struct Josekit(Box<dyn JwsVerifier>);
 
 /// The signed message, and the decoded signature.

@@ -78,7 +78,6 @@ fn least(profiles: Vec<Profile>) -> anyhow::Result<Profile> {
         .context("nothing was measured")
 }
 
-/// Returns the configuration of a case.
 fn configuration(case: Case) -> Configuration {
     match case {
         Case::AuditedPost => Configuration::Audited,

@@ -1,5 +1,3 @@
-//! [`Committed`]: the counts in the repository, as a table, by function and on the page.
-
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Context as _;

@@ -1,5 +1,3 @@
-//! An issuer whose key is replaced while clients use its tokens.
-
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -13,7 +11,7 @@ use crate::configuration::{BASE_URL, PATH};
 /// on a busy machine.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The issuer, and when its key was replaced.
+/// An issuer whose key is replaced while clients use its tokens.
 pub(super) struct RotatingIssuer {
     server: AuthorizationServer,
     rotation: Mutex<Rotation>,
@@ -42,7 +40,6 @@ impl RotatingIssuer {
         }
     }
 
-    /// Returns the issuer identifier.
     pub(super) fn identifier(&self) -> &str {
         self.test_issuer().issuer().as_str()
     }

@@ -1,5 +1,3 @@
-//! The result of the soak.
-
 use std::{fmt, time::Duration};
 
 use anyhow::ensure;

@@ -141,7 +141,6 @@ impl SoakServer {
         Ok(())
     }
 
-    /// Returns the end of the log.
     pub(super) fn log_end(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_END)..]).into_owned()

@@ -34,7 +34,6 @@ pub(super) struct Answer {
 }
 
 impl<'a> User<'a> {
-    /// Connects.
     pub(super) async fn connect(traffic: &'a Traffic, subject: String) -> anyhow::Result<Self> {
         let token = traffic.issuer().sign(|token| token.subject(&subject));
         let connection = Connection::open(traffic.address()).await?;
@@ -47,7 +46,6 @@ impl<'a> User<'a> {
         })
     }
 
-    /// Opens a session.
     pub(super) async fn open_session(&mut self) -> anyhow::Result<()> {
         let answer = self.expect(200, &Request::post(PATH, INITIALIZE)).await?;
         self.session = answer.session.context("no session was opened")?;

@@ -1,5 +1,3 @@
-//! Clients that listen.
-
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, ensure};
