@@ -1,5 +1,3 @@
-//! [`Suite`]: the conformance suite, installed once.
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -27,7 +25,6 @@ impl Suite {
         Ok(Self { folder })
     }
 
-    /// Runs the suite with these arguments and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let mut command = self.command(arguments);
         let program = command.get_program().to_owned();
@@ -36,7 +33,6 @@ impl Suite {
             .with_context(|| format!("{} could not be started", program.display()))
     }
 
-    /// Returns the command of the suite with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let program = self
             .folder

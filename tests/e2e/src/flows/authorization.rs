@@ -1,5 +1,3 @@
-//! [`Authorization`]: an authorization of `portcullis-client`, with checks of each request.
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, bail};
@@ -32,7 +30,7 @@ const CLIENT_NAME: &str = "Portcullis end-to-end test";
 const REQUESTED_SCOPES: &str = "mcp:tools offline_access";
 const REDIRECT_URI: &str = "http://127.0.0.1/callback";
 
-/// An authorization in progress.
+/// An authorization of `portcullis-client` in progress, with checks of each request.
 pub(super) struct Authorization<'a> {
     test_client: &'a TestClient,
     user: &'static str,

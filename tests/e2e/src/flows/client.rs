@@ -1,5 +1,3 @@
-//! [`Client`]: the shipped program as a client, with a credential store and a user.
-
 mod bridge;
 
 use std::{
@@ -214,7 +212,6 @@ impl Client {
         Ok((url.clone(), visit))
     }
 
-    /// Returns the stored token of a resource.
     pub(super) fn stored_token(&self, resource: &Url) -> anyhow::Result<StoredToken> {
         let records = self.records()?;
         let found = records.iter().find(|record| {

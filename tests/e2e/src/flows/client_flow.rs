@@ -393,7 +393,6 @@ impl ClientFlow<'_> {
         expect::equal("error", "invalid_grant", &body["error"])
     }
 
-    /// Requests a token with the stored refresh token.
     async fn request_refresh(&self, stored: &StoredToken) -> anyhow::Result<FetchResponse> {
         let refresh_token = stored
             .refresh_token

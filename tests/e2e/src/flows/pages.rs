@@ -233,7 +233,6 @@ pub(super) fn shown(page: &str) -> String {
     text.chars().take(300).collect()
 }
 
-/// Returns the parameters of a URL.
 pub(super) fn parameters(location: &Url) -> BTreeMap<String, String> {
     form_urlencoded::parse(location.query().unwrap_or_default().as_bytes())
         .into_owned()

@@ -1,5 +1,3 @@
-//! [`Program`]: a process whose output goes to a file.
-
 use std::{
     fs::{self, File},
     net::SocketAddr,
@@ -21,7 +19,7 @@ const LISTEN_LIMIT: Duration = Duration::from_secs(30);
 /// The number of lines shown of a program that ended.
 const LAST_LINES: usize = 8;
 
-/// A running program. Its whole process group is killed when this is dropped.
+/// A process whose output goes to a file. Its whole process group is killed when this is dropped.
 pub(crate) struct Program {
     process: Process,
     output: PathBuf,

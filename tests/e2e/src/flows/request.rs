@@ -10,7 +10,6 @@ use super::expect;
 
 const REVISION: &str = "2026-07-28";
 
-/// Returns a `tools/list` request with a token.
 pub(super) fn tool_list(address: SocketAddr, token: &str) -> anyhow::Result<FetchRequest> {
     message(address, token, "tools/list", None)
 }

@@ -1,5 +1,3 @@
-//! [`Server`]: a running `portcullis serve` and its log.
-
 use std::{fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, bail};
@@ -15,7 +13,7 @@ use super::{expect, program::Program};
 /// The attempts to listen on a port that another process may take.
 const PORT_ATTEMPTS: usize = 5;
 
-/// A running server.
+/// A running `portcullis serve`, and its log.
 pub(crate) struct Server {
     program: Program,
     /// The address that it listens on.

@@ -32,7 +32,6 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Opens a session with a token.
     pub(super) async fn open(
         test_client: &'a TestClient,
         token: Arc<ResourceToken>,

@@ -1,5 +1,3 @@
-//! [`Forwarder`]: adds a token to each request and forwards everything else unchanged.
-
 use std::{convert::Infallible, net::SocketAddr};
 
 use anyhow::Context as _;
@@ -17,7 +15,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 type ForwardedResponse = Response<Either<Incoming, Empty<Bytes>>>;
 
-/// The forwarder, which ends when this is dropped.
+/// Adds a token to each request and forwards everything else unchanged, until it is dropped.
 pub(super) struct Forwarder {
     address: SocketAddr,
     task: JoinHandle<()>,

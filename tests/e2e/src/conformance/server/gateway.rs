@@ -1,5 +1,3 @@
-//! [`Gateway`]: the real program in front of one server.
-
 use std::{fs, net::SocketAddr, path::Path};
 
 use portcullis_metadata::SystemClock;
@@ -10,7 +8,7 @@ use crate::flows::server::{Server, serve};
 const ISSUER: &str = "https://issuer.example";
 const BASE_URL: &str = "http://127.0.0.1:3000";
 
-/// A running gateway and a token for it.
+/// The real program in front of one server, and a token for it.
 pub(super) struct Gateway {
     server: Server,
     token: String,

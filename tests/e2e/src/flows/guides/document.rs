@@ -50,7 +50,6 @@ impl Document {
     }
 }
 
-/// The folder of the guides.
 pub(super) fn folder_of_guides() -> PathBuf {
     workspace::root().join("docs/guides")
 }

@@ -1,8 +1,3 @@
-//! [`Addresses`]: the addresses of a run.
-//!
-//! The files of `tests/idp/keycloak` contain the addresses of the guide. A run replaces them with
-//! its own.
-
 use std::{
     fs,
     net::{SocketAddr, TcpListener},
@@ -13,6 +8,9 @@ use anyhow::Context as _;
 use xtask::workspace;
 
 /// The addresses of a run.
+///
+/// The files of `tests/idp/keycloak` contain the addresses of the guide. A run replaces them with
+/// its own.
 #[derive(Clone, Copy)]
 pub(super) struct Addresses {
     /// The address of Portcullis for clients.

@@ -124,7 +124,6 @@ impl Admin {
         .map(drop)
     }
 
-    /// Adds a mapper to an identity provider.
     pub(super) async fn add_identity_provider_mapper(
         &self,
         alias: &str,

@@ -37,7 +37,6 @@ pub(super) enum Role {
     Shown,
 }
 
-/// Reads the guide.
 pub(super) fn read() -> anyhow::Result<Guide> {
     let path = workspace::root().join("docs/use/keycloak.md");
     let text =

@@ -1,5 +1,3 @@
-//! The scenarios with Keycloak.
-
 mod client;
 mod google;
 mod guide;
@@ -40,7 +38,6 @@ pub(in crate::flows) enum Scenario {
 }
 
 impl Scenario {
-    /// Runs this scenario.
     pub(super) async fn run(
         self,
         fixture: &mut Fixture,

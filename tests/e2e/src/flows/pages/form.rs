@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// A form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) action: String,

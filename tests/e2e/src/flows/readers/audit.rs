@@ -1,5 +1,3 @@
-//! The decisions in an audit trail.
-
 use std::{collections::HashMap, fs, path::Path};
 
 use anyhow::{Context as _, ensure};
@@ -46,7 +44,6 @@ pub(super) fn decisions(trail: &Path) -> anyhow::Result<HashMap<String, Decision
 }
 
 impl Decision {
-    /// Reads the decision in a record.
     fn read(record: &Value) -> Self {
         let members = ["mcp.tool", "mcp.target", "mcp.further_targets"];
         let names: Vec<_> = members

@@ -209,7 +209,6 @@ fn modern(label: &str, method: &str, params: &Value) -> Case {
     case
 }
 
-/// Returns a tool call.
 fn call(label: &str, tool: &str) -> Case {
     legacy(label, "tools/call", &json!({"name": tool, "arguments": {}}))
 }

@@ -1,5 +1,3 @@
-//! [`Gateway`]: the real program in front of all readers, one resource each.
-
 use std::{
     collections::HashMap,
     fmt::Write as _,
@@ -23,7 +21,7 @@ const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
 const SCOPE: &str = "mcp:tools";
 
-/// A running gateway and the issuer that it trusts.
+/// The real program in front of all readers, one resource each, and the issuer that it trusts.
 pub(super) struct Gateway {
     server: Server,
     test_issuer: TestIssuer,

@@ -46,7 +46,6 @@ impl Report {
         Ok(())
     }
 
-    /// Returns all findings.
     pub(super) fn findings(&self) -> String {
         let findings = self.0.iter().flat_map(|(name, row)| match row {
             Row::Compared(comparison) => comparison

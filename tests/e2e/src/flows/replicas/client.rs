@@ -1,5 +1,3 @@
-//! [`Client`]: a client with its own token that sends requests through nginx and directly to each replica.
-
 use std::{net::SocketAddr, rc::Rc, time::Duration};
 
 use anyhow::{Context as _, bail};
@@ -21,7 +19,7 @@ const REPLICA: &str = "x-replica";
 /// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A client.
+/// A client with its own token that sends requests through nginx and directly to each replica.
 pub(super) struct Client {
     token: String,
     nginx: Http,

@@ -1,5 +1,3 @@
-//! A client that opens sessions, ends them, and checks that they have ended at every replica.
-
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
@@ -11,7 +9,7 @@ const KEPT_SESSIONS: usize = 64;
 /// The number of sessions between two checks of an older one.
 const CHECK_INTERVAL: usize = 8;
 
-/// Opens and ends sessions until `end`.
+/// Opens and ends sessions until `end`, and checks that they have ended at every replica.
 pub(super) async fn run(mut client: Client, end: Instant) -> anyhow::Result<()> {
     let mut ended = VecDeque::with_capacity(KEPT_SESSIONS + 1);
     let mut count = 0;

@@ -1,5 +1,3 @@
-//! The faults of a run: replicas that are killed, and a Redis that loses its data.
-
 use std::{rc::Rc, time::Duration};
 
 use tokio::time::{Instant, sleep, sleep_until};
@@ -16,7 +14,7 @@ const OUTAGE: Duration = Duration::from_millis(500);
 /// The number of kills of Redis.
 const OUTAGES: u32 = 2;
 
-/// Causes the faults.
+/// Causes the faults of a run: replicas that are killed, and a Redis that loses its data.
 #[derive(Clone)]
 pub(super) struct Faults {
     deployment: Rc<Deployment>,

@@ -1,5 +1,3 @@
-//! A client that uses one session continuously.
-
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};

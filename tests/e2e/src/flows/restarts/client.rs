@@ -1,5 +1,3 @@
-//! [`Client`]: a client of another maker that calls a tool when it is told to.
-
 use std::{
     fs,
     io::Write as _,
@@ -94,7 +92,7 @@ async fn typescript(source: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// A running client with a session.
+/// A running client of another maker, with a session. It calls a tool when it is told to.
 pub(super) struct Client {
     program: Program,
     input: ChildStdin,

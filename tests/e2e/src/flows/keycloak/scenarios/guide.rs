@@ -150,7 +150,6 @@ impl<'a> GuideRun<'a> {
         self.fixture.send(request).await.map(drop)
     }
 
-    /// Returns a shell that runs a script of the guide.
     fn shell(&self, script: &str) -> anyhow::Result<Command> {
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(

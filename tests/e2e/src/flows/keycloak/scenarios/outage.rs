@@ -1,5 +1,3 @@
-//! Keycloak is stopped, started, and killed while requests run.
-
 use crate::flows::{
     expect,
     keycloak::{
