@@ -105,7 +105,6 @@ fn schema_2020_12() -> Value {
     })
 }
 
-/// All resources.
 pub(crate) fn resources() -> McpResult<ListResourcesResult> {
     let resource = |name: &str, mime_type: &str| {
         let uri = format!("test://{name}");
@@ -131,7 +130,6 @@ pub(crate) fn templates() -> McpResult<ListResourceTemplatesResult> {
     result(json!({"resourceTemplates": [template], "ttlMs": TTL, "cacheScope": "public"}))
 }
 
-/// All prompts.
 pub(crate) fn prompts() -> McpResult<ListPromptsResult> {
     let prompt = |name: &str, arguments: &[&str]| {
         let argument = |name: &&str| json!({"name": name, "description": format!("The argument {name}"), "required": true});

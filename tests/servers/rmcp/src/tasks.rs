@@ -94,12 +94,10 @@ impl Job {
         }
     }
 
-    /// Runs without a task.
     pub(crate) async fn run_without_task(self) -> McpResult<CallToolResponse> {
         self.finish().await.map(Into::into)
     }
 
-    /// Runs the tool as a task.
     async fn run(self, task: &TaskContext) -> Result<CallToolResult, TaskExit> {
         match self.name {
             "confirm_delete" => {
