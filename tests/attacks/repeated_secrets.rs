@@ -16,7 +16,6 @@ const CLIENT_SECRET: &str = "cli ent/se+cr=et";
 const CODE: &str = "co/de+val~ue";
 const HEADER: &str = "key/val\"ue";
 
-/// The encodings of a secret.
 fn encodings(secret: &str) -> Vec<String> {
     let hexadecimal = |upper: bool| -> String {
         secret

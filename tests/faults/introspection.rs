@@ -24,7 +24,6 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts an endpoint with this response.
     async fn start(status: u16, response: Value) -> Self {
         let response = Arc::new(Mutex::new((status, response)));
         let script = Arc::clone(&response);

@@ -54,7 +54,6 @@ impl Idp {
         rest.split_at(rest.find('/').unwrap_or(rest.len()))
     }
 
-    /// Returns the path of the issuer.
     pub(crate) fn issuer_path(&self) -> &str {
         self.parts().1
     }

@@ -14,7 +14,6 @@ use portcullis_scenarios::{Portcullis, Scratch};
 use serde_json::Value;
 use xtask::workspace;
 
-/// Returns the path of a file of `deploy`.
 fn deploy(file: &str) -> PathBuf {
     workspace::root().join("deploy").join(file)
 }

@@ -1,5 +1,3 @@
-//! [`Connection`]: an HTTP/1.1 connection that sends arbitrary bytes.
-
 use std::net::SocketAddr;
 
 use tokio::{

@@ -1,5 +1,3 @@
-//! [`Deployment`]: the program, its issuer and its upstream.
-
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 

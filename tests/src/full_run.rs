@@ -1,5 +1,3 @@
-//! Whether long scenarios do everything, or a part.
-
 /// Returns whether long scenarios do everything: whether `PORTCULLIS_TEST_FULL` is set. Otherwise
 /// they do a part, in seconds.
 pub fn is_full_run() -> bool {

@@ -1,5 +1,3 @@
-//! [`Peer`]: an MCP server and authorization server for tests of the client.
-
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;

@@ -1,5 +1,3 @@
-//! [`Portcullis`]: the program under test.
-
 use std::{
     fs,
     net::SocketAddr,

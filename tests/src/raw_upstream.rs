@@ -1,5 +1,3 @@
-//! [`RawUpstream`]: an upstream that responds with arbitrary bytes.
-
 use std::{
     net::SocketAddr,
     sync::{

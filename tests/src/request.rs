@@ -1,5 +1,3 @@
-//! [`Request`]: an HTTP/1.1 request, well formed or not.
-
 use std::net::SocketAddr;
 
 use serde_json::json;
