@@ -1,5 +1,3 @@
-//! The reason codes of all crates.
-
 use std::collections::BTreeMap;
 
 use portcullis_jose::JoseError;

@@ -1,5 +1,3 @@
-//! The modules that the text of a module imports from its own crate.
-
 /// The path of a module from the root of its crate, such as `["fetch", "tls"]`. The root's is
 /// empty.
 pub(super) type ModulePath = Vec<String>;
