@@ -14,7 +14,7 @@ use figment::{
 };
 
 use super::{
-    Config, ConfigErrors, Diagnostic, KeyPath, Places, TomlFile, syntax,
+    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, syntax,
     type_errors::{self, TypeErrors},
 };
 
@@ -94,17 +94,8 @@ impl Loaded {
 /// unknown or missing or a value has the wrong type: with an error for each key. Does not check
 /// what the values mean.
 pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
-    let unusable = |text: String| {
-        Unusable::File(ConfigErrors::of_file(
-            file,
-            None,
-            Diagnostic {
-                key: KeyPath::default(),
-                text,
-            },
-        ))
-    };
-    let text = read(file).map_err(unusable)?;
+    let text =
+        read(file).map_err(|error| Unusable::File(ConfigErrors::without_text(file, error)))?;
     let parsed = TomlFile::parse(file, &text).map_err(|error| {
         let (line, diagnostic) = syntax::diagnostic(&text, &error);
         Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
@@ -112,10 +103,12 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     let sources = sources(&parsed, overrides);
     // The first line of the error has no part of the file.
     let written: Value = sources.extract().map_err(|error| {
-        unusable(format!(
+        let text = format!(
             "it cannot be parsed: {}",
             error.kind.to_string().lines().next().unwrap_or_default()
-        ))
+        );
+        let key = KeyPath::default();
+        Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key, text }))
     })?;
     let config = written.deserialize();
     let places = Places::new(file, parsed.lines, written.clone(), sources.clone());
@@ -141,34 +134,27 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     }
 }
 
-/// The content of the file, or the reason why there is none, with the fix.
-fn read(file: &Path) -> Result<String, String> {
+fn read(file: &Path) -> Result<String, FileError> {
     if file.is_dir() {
-        return Err(
-            "it is a directory; name the configuration file in it with --config".to_owned(),
-        );
+        return Err(FileError::Directory);
     }
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
     read.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            "the configuration file does not exist; name one with --config, or write one with `portcullis init`"
-                .to_owned()
-        }
-        _ => format!(
-            "the configuration file cannot be read ({error}); make it readable for the user that runs portcullis"
-        ),
+        io::ErrorKind::NotFound => FileError::Missing,
+        _ => FileError::Unreadable(error.to_string()),
     })?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(format!(
-            "the configuration file has more than {MAX_FILE} bytes; name another file with --config"
-        ));
+        return Err(FileError::TooLong(MAX_FILE));
     }
     String::from_utf8(bytes).map_err(|error| {
         let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe])
             || error.as_bytes().starts_with(&[0xfe, 0xff]);
-        let encoding = if is_utf16 { "UTF-16" } else { "not UTF-8" };
-        format!("the configuration file is {encoding}; save it as UTF-8")
+        if is_utf16 {
+            FileError::Utf16
+        } else {
+            FileError::NotUtf8
+        }
     })
 }
 
@@ -369,9 +355,11 @@ mod tests {
             &format!("{text}{}", "x".repeat(limit - text.len())),
             |_, load| assert!(load().is_ok()),
         );
-        let expected = "portcullis.toml: the configuration file has more than 1048576 bytes; name another file";
         let error = error_of(&format!("{text}{}", "x".repeat(limit - text.len() + 1)));
-        assert!(error.starts_with(expected), "{error}");
+        assert_eq!(
+            error,
+            "portcullis.toml: the configuration file has more than 1048576 bytes"
+        );
         let endless = load(Path::new("/dev/zero"), Overrides::default())
             .err()
             .unwrap()
@@ -387,10 +375,9 @@ mod tests {
             .unwrap()
             .located()
             .to_string();
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(
-            error.starts_with("/nowhere/portcullis.toml: the configuration file does not exist; "),
-            "{error}"
+        assert_eq!(
+            error,
+            "/nowhere/portcullis.toml: the configuration file does not exist"
         );
         assert!(error_of("base_url = ").starts_with("portcullis.toml:1: base_url: "));
         let error = error_of("client_secret = \"hunter2");

@@ -8,7 +8,7 @@ use std::{
 use figment::{Figment, value::Value};
 use serde::Serialize;
 
-use super::{Diagnostic, KeyPath, Segment, TomlLines, load::PREFIX, origin};
+use super::{Diagnostic, FileError, KeyPath, Segment, TomlLines, load::PREFIX, origin};
 
 /// Where the values of a configuration were read from.
 #[derive(Debug)]
@@ -32,6 +32,9 @@ pub struct Located {
     pub key: String,
     /// The problem and its fix. Begins with the key.
     pub text: String,
+    /// Why there is no text of the file. It is the whole `text`.
+    #[serde(skip)]
+    pub file_error: Option<FileError>,
 }
 
 /// All errors of a configuration, in the order of their lines.
@@ -73,6 +76,7 @@ impl Places {
             line,
             key: key.to_string(),
             text,
+            file_error: None,
         }
     }
 
@@ -110,6 +114,18 @@ impl ConfigErrors {
             line,
             key: key.to_string(),
             text,
+            file_error: None,
+        }])
+    }
+
+    /// The error of a file that has no text.
+    pub(super) fn without_text(file: &Path, error: FileError) -> Self {
+        Self(vec![Located {
+            source: file.display().to_string(),
+            line: None,
+            key: String::new(),
+            text: error.to_string(),
+            file_error: Some(error),
         }])
     }
 }

@@ -38,9 +38,8 @@ pub(crate) fn verify(arguments: &cli::AuditVerify) -> anyhow::Result<ExitCode> {
 fn configured_keys(file: &Path) -> anyhow::Result<ChainKeys> {
     let fix = "name the file with the key of the chain with --key-file, or the configuration with --config";
     // As text: the fix is part of the error.
-    let unusable = |unusable| anyhow::Error::msg(plan::all_errors(unusable).to_string());
-    let config = portcullis_config::load(file, Overrides::default())
-        .map_err(unusable)
+    let config = crate::load(file, Overrides::default())
+        .map_err(|errors| anyhow!(errors.to_string()))
         .context(fix)?
         .config;
     if let Some(source) = config.audit.as_ref().and_then(|audit| audit.key.as_ref()) {

@@ -67,8 +67,7 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
 
 /// The configuration, with everything that can be validated without the network.
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
-    let loaded = portcullis_config::load(&arguments.config, Overrides::default())
-        .map_err(portcullis_config::plan::all_errors)?;
+    let loaded = crate::load(&arguments.config, Overrides::default())?;
     match runnable_plan(&loaded.config) {
         Ok(plan) => match Kept::examine(&plan) {
             found if found.is_empty() => Ok((loaded, plan)),

@@ -12,7 +12,7 @@ use anyhow::{Context as _, ensure};
 use http::StatusCode;
 use portcullis_config::{
     Overrides,
-    plan::{HEALTH, READY, all_errors},
+    plan::{HEALTH, READY},
 };
 use portcullis_terminal::print;
 
@@ -24,14 +24,10 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const MAX_STATUS_LINE: usize = 256;
 
 pub(crate) fn run(arguments: &cli::Health) -> anyhow::Result<()> {
-    let config = portcullis_config::load(
-        &arguments.config,
-        Overrides {
-            listen: arguments.listen,
-        },
-    )
-    .map_err(all_errors)?
-    .config;
+    let overrides = Overrides {
+        listen: arguments.listen,
+    };
+    let config = crate::load(&arguments.config, overrides)?.config;
     let path = if arguments.ready { READY } else { HEALTH };
     let address = portcullis_config::reachable_address(config.listen);
     let status = request(address, path, config.tls.is_some());

@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod check;
 mod cli;
+mod configuration;
 #[cfg(feature = "dev")]
 mod demo;
 mod error;
@@ -18,5 +19,6 @@ mod serve;
 
 pub use cli::{AuditCommand, OperatorCommand};
 
+use configuration::load;
 use error::command_error;
 use runtime::control_runtime;

@@ -23,13 +23,10 @@ pub(crate) fn run(
         let _entered = runtime.enter();
         Signals::handle()?
     };
-    let mut loaded = portcullis_config::load(
-        &arguments.config,
-        Overrides {
-            listen: arguments.listen,
-        },
-    )
-    .map_err(portcullis_config::plan::all_errors)?;
+    let overrides = Overrides {
+        listen: arguments.listen,
+    };
+    let mut loaded = crate::load(&arguments.config, overrides)?;
     match &passed {
         Some(passed) if loaded.sets("listen") => passed.check_address(loaded.config.listen)?,
         Some(passed) => loaded.config.listen = passed.address(),
@@ -56,9 +53,8 @@ pub(crate) fn run(
         .transpose()?;
     let source = ConfigSource {
         file: arguments.config.clone(),
-        overrides: Overrides {
-            listen: arguments.listen,
-        },
+        overrides,
+        load: crate::load,
         config: loaded.config,
         has_passed_socket,
     };

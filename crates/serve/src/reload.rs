@@ -3,7 +3,10 @@
 
 mod candidate;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use portcullis_audit::AuditReopener;
@@ -20,7 +23,9 @@ use super::{
     state::ServerState,
 };
 use candidate::{Candidate, Reading};
-use portcullis_config::{Change, Config, ConfigErrors, Overrides, file::Reload, plan::Contents};
+use portcullis_config::{
+    Change, Config, ConfigErrors, Loaded, Overrides, file::Reload, plan::Contents,
+};
 
 /// The most changes, and the most reasons, that one reload logs.
 const MAX_LOGGED: usize = 100;
@@ -32,6 +37,8 @@ pub struct ConfigSource {
     pub file: PathBuf,
     /// The values from the command line.
     pub overrides: Overrides,
+    /// Reads the file, with all errors of one that cannot be used, which are logged.
+    pub load: fn(&Path, Overrides) -> Result<Loaded, ConfigErrors>,
     /// The running configuration.
     pub config: Config,
     /// Whether a service manager opened the listening socket. Its address need not be configured.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use portcullis_config::{
     Overrides, SecretSource,
     file::{ADMIN_TOKEN_VARIABLE, AdminListen},
-    plan::{all_errors, secret_file_warning},
+    plan::secret_file_warning,
 };
 use portcullis_metadata::{Secret, is_loopback};
 use url::Url;
@@ -87,8 +87,7 @@ impl Target {
 }
 
 fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
-    let loaded = portcullis_config::load(file, Overrides::default())
-        .map_err(all_errors)
+    let loaded = crate::load(file, Overrides::default())
         .context("the listener for administrators is not known; name it with --url or --socket, or the configuration with --config")?;
     let Some(admin) = loaded.config.admin else {
         bail!(

@@ -2,8 +2,7 @@
 
 use super::{super::file_versions::FileVersions, ConfigSource};
 use portcullis_config::{
-    Change, Config, ConfigErrors, Diagnostic, changes, keep_until_restart, load,
-    plan::{Plan, all_errors},
+    Change, Config, ConfigErrors, Diagnostic, changes, keep_until_restart, plan::Plan,
 };
 
 /// A valid configuration in place of the running one. Its plan can still fail to start: nothing is
@@ -31,12 +30,12 @@ impl Candidate {
     /// The candidate is an error when the configuration is invalid, as it is written or with the
     /// running values of keys that need a restart. It has all errors that [`Plan::new`] finds.
     pub(super) fn read(source: &ConfigSource) -> Reading {
-        let mut loaded = match load(&source.file, source.overrides) {
+        let mut loaded = match (source.load)(&source.file, source.overrides) {
             Ok(loaded) => loaded,
-            Err(unusable) => {
+            Err(errors) => {
                 return Reading {
                     versions: None,
-                    candidate: Err(all_errors(unusable)),
+                    candidate: Err(errors),
                 };
             }
         };
@@ -93,7 +92,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use portcullis_config::{Overrides, from_text};
+    use portcullis_config::{Overrides, from_text, load, plan::all_errors};
 
     const LISTEN: &str = "listen = '127.0.0.1:4000'";
     const RESOURCE: &str = "[[resource]]\nendpoint = '/mcp'\nauth = 'none'\nupstream = 'demo'";
@@ -189,6 +188,7 @@ mod tests {
             let source = ConfigSource {
                 file: folder.path().join("portcullis.toml"),
                 overrides: Overrides::default(),
+                load: |file, overrides| load(file, overrides).map_err(all_errors),
                 config: from_text(&text(LISTEN, "")).unwrap(),
                 has_passed_socket,
             };
