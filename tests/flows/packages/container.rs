@@ -6,8 +6,11 @@ use portcullis_scenarios::Portcullis;
 
 use super::deploy;
 
-/// What the log says about state that ends with the container.
-const NO_VOLUME: &str = "sessions end with this container: no volume is mounted at";
+/// What the log says about state that is on no volume: without and with configured keys.
+const NO_VOLUME: [&str; 2] = [
+    "sessions end with this container: no volume is mounted at",
+    "sessions that have ended become valid again when this container is replaced: no volume is mounted at",
+];
 
 /// In the container image, a listener on all addresses is expected. Elsewhere, it causes a warning.
 #[tokio::test]
@@ -35,8 +38,8 @@ async fn a_listener_on_all_addresses_is_expected() {
     }
 }
 
-/// E12: in the container image, the log says that sessions end with the container if the state
-/// directory is on no volume.
+/// E12: in the container image, the log says what is lost with the container if the state directory
+/// is on no volume: sessions or, if their keys are configured, which of them have ended.
 #[tokio::test]
 async fn state_outside_of_a_volume_causes_a_warning() {
     // Depending on the machine, one of these folders can be below a mount, which counts as a
@@ -49,11 +52,15 @@ async fn state_outside_of_a_volume_causes_a_warning() {
             "portcullis-{}-state-of-container",
             std::process::id()
         ));
-        for (container, is_container) in [("", false), ("1", true)] {
-            let log = log_of_start(state.to_str().unwrap(), container).await;
+        for (container, keys, expected) in [
+            ("", None, [false, false]),
+            ("1", None, [true, false]),
+            ("1", Some("[{env=\"SESSION_KEY\"}]"), [false, true]),
+        ] {
+            let log = log_of_start(state.to_str().unwrap(), container, keys).await;
             assert_eq!(
-                log.contains(NO_VOLUME),
-                is_container && !is_on_volume(&state),
+                NO_VOLUME.map(|text| log.contains(text)),
+                expected.map(|expected| expected && !is_on_volume(&state)),
                 "{state:?}: {log}"
             );
         }
@@ -86,9 +93,9 @@ async fn state_on_a_read_only_volume_prevents_the_start() {
     );
 }
 
-/// Starts and stops the server with this state directory and value of `PORTCULLIS_CONTAINER`, and
-/// returns its log.
-async fn log_of_start(state: &str, container: &str) -> String {
+/// Starts and stops the server with this state directory, value of `PORTCULLIS_CONTAINER` and
+/// `session.keys`, and returns its log.
+async fn log_of_start(state: &str, container: &str, keys: Option<&str>) -> String {
     let file = deploy("portcullis.toml");
     let arguments = [
         "serve",
@@ -97,10 +104,12 @@ async fn log_of_start(state: &str, container: &str) -> String {
         "--listen",
         "127.0.0.1:0",
     ];
-    let environment = [
+    let mut environment = vec![
         ("STATE_DIRECTORY", state),
         ("PORTCULLIS_CONTAINER", container),
+        ("SESSION_KEY", "0123456789abcdef0123456789abcdef"),
     ];
+    environment.extend(keys.map(|keys| ("PORTCULLIS_SESSION__KEYS", keys)));
     let portcullis = Portcullis::start_with(&arguments, &environment).await;
     let finished = portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");

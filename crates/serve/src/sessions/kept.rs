@@ -18,6 +18,8 @@ use crate::periodic::every;
 /// The settings of the session store, and its records outside the process.
 pub(crate) struct KeptSessions {
     settings: SessionSettings,
+    /// Whether the configuration has the keys of identifiers, so that they outlive the container.
+    are_keys_configured: bool,
     /// Whether the next process, or another replica, can continue the sessions.
     are_continued: bool,
     /// Whether sessions of earlier processes have ended, because their ends are not known.
@@ -42,9 +44,11 @@ impl KeptSessions {
             key_sources,
             ..
         } = &plan.session;
+        let are_keys_configured = key_sources.is_some();
         Self {
             settings: settings.clone(),
-            are_continued: key_sources.is_some(),
+            are_keys_configured,
+            are_continued: are_keys_configured,
             ends_earlier: false,
             rejects_ends: false,
             journal: None,
@@ -116,23 +120,33 @@ impl KeptSessions {
         Ok(self)
     }
 
-    /// Logs whether sessions of earlier processes have ended, and a warning if the state directory
-    /// does not outlive the container.
+    /// Logs whether sessions of earlier processes have ended, and a warning if sessions, or their
+    /// ends, are lost with the container because no volume has the state directory.
     pub(crate) fn report(&self) {
         if self.ends_earlier {
             tracing::info!(
                 "sessions of earlier processes have ended: no state directory keeps which of them continue"
             );
         }
-        if let Some(directory) = self
-            .directory
-            .as_deref()
-            .filter(|path| is_container() && !is_on_volume(path))
+        if let (Some(directory), Some(loss)) = (&self.directory, self.loss_with_directory())
+            && is_container()
+            && !is_on_volume(directory)
         {
             tracing::warn!(
-                "sessions end with this container: no volume is mounted at {}; mount one, or set state_dir = \"off\"",
+                "{loss}: no volume is mounted at {}; mount one, or set state_dir = \"off\"",
                 directory.display()
             );
+        }
+    }
+
+    /// What is lost without the state directory. `None` if other replicas have it.
+    fn loss_with_directory(&self) -> Option<&'static str> {
+        match (self.are_keys_configured, &self.replicas) {
+            (false, _) => Some("sessions end with this container"),
+            (true, None) => {
+                Some("sessions that have ended become valid again when this container is replaced")
+            }
+            (true, Some(_)) => None,
         }
     }
 
