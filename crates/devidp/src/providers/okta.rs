@@ -31,10 +31,10 @@ pub(super) const PROFILE: Profile = Profile {
     client_documents: false,
     differences: &[&[
         Difference {
-            summary: "issues tokens with the audience of the authorization server (`api://default`, or `--default-resource`), and has no parameter `resource`; it is ignored",
+            summary: "issues tokens with the audience of the authorization server (`api://default`, or `--default-resource`); it does not support `resource` (RFC 8707), which this server ignores",
             references: &[
                 "https://developer.okta.com/docs/concepts/auth-servers/",
-                REFERENCE_URL,
+                "https://support.okta.com/help/s/article/oidc-does-okta-support-the-resource-parameter-and-audience-switching",
             ],
         },
         Difference {
