@@ -21,7 +21,7 @@ function program() {
   if (name === undefined) {
     fail(
       `there is no program for ${platform} yet, only for Linux on x64 and arm64; ` +
-        'with Rust, install it from source: cargo install portcullis',
+        'with Rust, build it from a clone of the repository: cargo install --locked --path crates/server',
     );
   }
   try {
