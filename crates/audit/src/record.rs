@@ -126,10 +126,10 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     });
 }
 
-/// Writes the start of the trail.
-pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
+/// Writes the start of the trail by a program of this version.
+pub(super) fn started(out: &mut Vec<u8>, time: UnixTime, version: &str) {
     write_record(out, time, "audit.started", |record| {
-        record.plain_text("version", env!("CARGO_PKG_VERSION"))
+        record.text("version", version)
     });
 }
 

@@ -24,6 +24,8 @@ pub struct AuditSettings {
     pub rotation: Rotation,
     /// What happens if the chain cannot be continued. Default: [`WithoutChain::Refuse`].
     pub without_chain: WithoutChain,
+    /// The version of the program, in the first record of a process. Default: that of this crate.
+    pub version: &'static str,
 }
 
 impl AuditSettings {
@@ -43,6 +45,7 @@ impl AuditSettings {
             usage_rows: Self::DEFAULT_USAGE_ROWS,
             rotation: Rotation::default(),
             without_chain: WithoutChain::Refuse,
+            version: env!("CARGO_PKG_VERSION"),
         }
     }
 }

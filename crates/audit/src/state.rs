@@ -15,6 +15,8 @@ pub(super) struct State {
     pub(super) queue: LogQueue,
     pub(super) usage: UsageTables,
     pub(super) clock: Arc<dyn Clock>,
+    /// The version of the program.
+    pub(super) version: &'static str,
     /// Whether the writer must reopen the sink.
     pub(super) reopen: AtomicBool,
     /// Whether no further records follow.
@@ -35,6 +37,7 @@ impl State {
             queue: LogQueue::new(slots, settings.queue / slots),
             usage: UsageTables::new(slots, settings.usage_rows),
             clock,
+            version: settings.version,
             reopen: AtomicBool::new(false),
             finishing: AtomicBool::new(false),
             written: AtomicU64::new(0),

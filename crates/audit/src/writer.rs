@@ -273,7 +273,7 @@ impl<S: Sink> Writer<S> {
             record::continued(&mut records, now, head);
         }
         if is_start {
-            record::started(&mut records, now);
+            record::started(&mut records, now, self.state.version);
         }
         let torn = opening.torn.unwrap_or(torn);
         if torn > 0 {

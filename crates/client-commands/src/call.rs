@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{StartUrl, store::CredentialStore};
+use portcullis_discovery::Product;
 use portcullis_mcp::Revision;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{RawJson, print_raw_json, redact, tell};
@@ -21,12 +22,12 @@ use crate::{
 /// The exit code for a result with `isError`: the call reached the tool, and the tool failed.
 const TOOL_ERROR: u8 = 3;
 
-pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &cli::Call, product: Product) -> anyhow::Result<ExitCode> {
     let start = StartUrl::parse(&arguments.sign_in.url)?;
     let params = arguments.params.as_deref().map(object).transpose()?;
     let params = with_progress_token(&arguments.method, params);
     let runtime = crate::control_runtime()?;
-    let outcome = runtime.block_on(call(arguments, start, params));
+    let outcome = runtime.block_on(call(arguments, product, start, params));
     // After a signal, the resolution of a name must not delay the end.
     runtime.shutdown_background();
     outcome
@@ -62,17 +63,23 @@ fn with_progress_token(method: &str, params: Option<Value>) -> Option<Value> {
 
 async fn call(
     arguments: &cli::Call,
+    product: Product,
     start: StartUrl,
     params: Option<Value>,
 ) -> anyhow::Result<ExitCode> {
     let store = store(arguments, &start)?;
-    let sign_in = sign_in::prepare_within_scope(&arguments.sign_in, start, store).await?;
+    let sign_in = sign_in::prepare_within_scope(&arguments.sign_in, product, start, store).await?;
     let token_manager = Arc::clone(&sign_in.token_manager);
-    until_signal(&token_manager, call_with(arguments, sign_in, params)).await
+    until_signal(
+        &token_manager,
+        call_with(arguments, product, sign_in, params),
+    )
+    .await
 }
 
 async fn call_with(
     arguments: &cli::Call,
+    product: Product,
     sign_in: SignIn,
     params: Option<Value>,
 ) -> anyhow::Result<ExitCode> {
@@ -81,6 +88,7 @@ async fn call_with(
         fetch,
     } = sign_in;
     let mut settings = McpSettings::default();
+    settings.client_version = product.version.into();
     settings.max_message = usize::from(arguments.max_message) * 1024 * 1024;
     if arguments.modern {
         settings.revision = Revision::V2026_07_28;

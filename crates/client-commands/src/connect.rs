@@ -16,19 +16,19 @@ use portcullis_client::{
     NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl,
     TokenManager, provider::KnownIssuer, store::CredentialStore,
 };
-use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
+use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch, Product};
 use portcullis_terminal::{advice, login_command, output_error, remove_from_output, tell};
 use url::Url;
 
 use self::{streams::Streams, token_command::TokenCommand};
 use crate::{cli, end_signals::EndSignals, sign_in};
 
-pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &cli::Connect, product: Product) -> anyhow::Result<()> {
     let settings = settings(arguments)?;
     let start = StartUrl::parse(&arguments.sign_in.url)?;
     let streams = Streams::take().context("standard input and output")?;
     let runtime = crate::control_runtime()?;
-    let outcome = runtime.block_on(connect(arguments, start, settings, streams));
+    let outcome = runtime.block_on(connect(arguments, product, start, settings, streams));
     // A pending read of standard input cannot be cancelled, and would block a normal shutdown.
     runtime.shutdown_background();
     outcome
@@ -36,13 +36,14 @@ pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
 
 async fn connect(
     arguments: &cli::Connect,
+    product: Product,
     start: StartUrl,
     settings: BridgeSettings,
     streams: Streams,
 ) -> anyhow::Result<()> {
     // Before anything that takes time: signals can arrive as soon as the process runs.
     let mut signals = EndSignals::listen()?;
-    let mut fetch_settings = FetchSettings::default();
+    let mut fetch_settings = FetchSettings::of(product);
     fetch_settings.ca_file = arguments.sign_in.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     let token_manager = tokio::select! {

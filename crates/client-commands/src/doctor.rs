@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use portcullis_discovery::{FetchSettings, HttpFetch};
+use portcullis_discovery::{FetchSettings, HttpFetch, Product};
 use portcullis_doctor::{Doctor, Report, SettingNames, Step};
 use portcullis_metadata::AccessToken;
 use portcullis_terminal::{print_json, print_step, print_summary, report, tell};
@@ -26,7 +26,7 @@ const NOT_RUN: u8 = 2;
 /// The maximum length of standard input. The examination rejects shorter tokens already.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
-pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
+pub(crate) fn run(arguments: &cli::Doctor, product: Product) -> ExitCode {
     let sign_in = &arguments.sign_in;
     let examination = cli::Examination {
         url: sign_in.url.clone(),
@@ -38,14 +38,17 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
     let login = arguments.login.then_some(arguments);
     let registration = !arguments.no_registration && sign_in.client_id.is_none();
     let token = arguments.token.then(read_token).transpose();
-    exit_code(token.and_then(|token| examine(&examination, token, login, registration, |_| true)))
+    exit_code(
+        token
+            .and_then(|token| examine(&examination, product, token, login, registration, |_| true)),
+    )
 }
 
 /// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the
 /// token.
-pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
+pub(crate) fn explain_token(arguments: &cli::Examination, product: Product) -> ExitCode {
     exit_code(read_token().and_then(|token| {
-        examine(arguments, Some(token), None, false, |step| {
+        examine(arguments, product, Some(token), None, false, |step| {
             step.is_about_token || step.has_problem()
         })
     }))
@@ -96,6 +99,7 @@ fn setting_names() -> SettingNames {
 
 fn examine(
     arguments: &cli::Examination,
+    product: Product,
     token: Option<AccessToken>,
     login: Option<&cli::Doctor>,
     test_registration: bool,
@@ -106,13 +110,14 @@ fn examine(
         .filter(|url| matches!(url.scheme(), "http" | "https"));
     let url =
         url.ok_or_else(|| anyhow::anyhow!("URL is not an http or https URL: {:?}", arguments.url))?;
-    let mut fetch_settings = FetchSettings::default();
+    let mut fetch_settings = FetchSettings::of(product);
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = HttpFetch::new(fetch_settings)?;
     let doctor = Doctor::new(Arc::new(fetch))
         .allow_private_addresses(arguments.allow_private)
         .assume_pkce(arguments.assume_pkce)
         .setting_names(setting_names())
+        .version(product.version)
         .test_registration(test_registration);
     let chain = login.map(chain::Chain::prepare).transpose()?;
 
@@ -125,7 +130,7 @@ fn examine(
     let report = crate::control_runtime()?.block_on(async {
         let mut report = doctor.examine(&url, token.as_ref(), &mut on_step).await;
         if let Some(chain) = chain {
-            report.steps.extend(chain.run(&mut on_step).await?);
+            report.steps.extend(chain.run(product, &mut on_step).await?);
         }
         anyhow::Ok(report)
     })?;

@@ -16,6 +16,7 @@ mod sign_in;
 mod stored;
 
 pub use cli::ClientCommand;
+pub use portcullis_discovery::Product;
 
 use error::command_error;
 use runtime::control_runtime;

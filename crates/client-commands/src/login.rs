@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use portcullis_client::{
     ResourceToken, Shortened, SignOut, StartUrl, TokenManager, store::CredentialStore,
 };
+use portcullis_discovery::Product;
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 use portcullis_terminal::{counted, print, remedy, report, tell};
 
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Signs in, even if there is a valid token.
-pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
+pub(crate) fn login(login: &cli::Login, product: Product) -> anyhow::Result<()> {
     let arguments = &login.sign_in;
     let options = LoginOptions {
         device: login.device,
@@ -29,7 +30,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
         let start = StartUrl::parse(&arguments.url)?;
         let store = sign_in::store(arguments)?;
         let SignIn { token_manager, .. } =
-            sign_in::prepare_login(arguments, start, store.clone(), options).await?;
+            sign_in::prepare_login(arguments, product, start, store.clone(), options).await?;
         // A token that is only in memory would be lost with this process.
         store.check_writable().await?;
         let token = token_manager.sign_in().await?;
@@ -56,7 +57,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
 }
 
 /// Deletes a token, and revokes it if the authorization server supports that.
-pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
+pub(crate) fn logout(logout: &cli::Logout, product: Product) -> anyhow::Result<()> {
     let arguments = &logout.sign_in;
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
         bail!(
@@ -71,7 +72,7 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
     crate::control_runtime()?.block_on(async {
         let store = sign_in::store(arguments)?;
         if !logout.all {
-            return sign_out(logout, StartUrl::parse(&arguments.url)?, store).await;
+            return sign_out(logout, product, StartUrl::parse(&arguments.url)?, store).await;
         }
         let starts = store.start_urls()?;
         if starts.is_empty() {
@@ -81,7 +82,7 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
         for start in starts {
             tell(&start);
             // If one server cannot be reached, the other tokens are still deleted.
-            if let Err(error) = sign_out(logout, start, store.clone()).await {
+            if let Err(error) = sign_out(logout, product, start, store.clone()).await {
                 report(&command_error(error));
                 failed += 1;
             }
@@ -103,10 +104,12 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
 
 async fn sign_out(
     logout: &cli::Logout,
+    product: Product,
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<()> {
-    let SignIn { token_manager, .. } = sign_in::prepare(&logout.sign_in, start, store).await?;
+    let SignIn { token_manager, .. } =
+        sign_in::prepare(&logout.sign_in, product, start, store).await?;
     let (result, registrations) = match logout.forget_client {
         true => token_manager.sign_out_and_forget_client().await?,
         false => (token_manager.sign_out().await?, 0),
@@ -129,14 +132,14 @@ async fn sign_out(
 }
 
 /// Prints a valid access token. It never opens a browser, because scripts cannot sign in.
-pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<ExitCode> {
+pub(crate) fn token(arguments: &cli::SignIn, product: Product) -> anyhow::Result<ExitCode> {
     if let Some(token) = sign_in::token_of_the_environment()? {
         print(token.secret())?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = crate::control_runtime()?;
     let outcome = runtime.block_on(async {
-        let SignIn { token_manager, .. } = prepare(arguments).await?;
+        let SignIn { token_manager, .. } = prepare(arguments, product).await?;
         until_signal(&token_manager, print_token(arguments, &token_manager)).await
     });
     // After a signal, the resolution of a name must not delay the end.
@@ -179,9 +182,10 @@ fn wanted_scopes(arguments: &cli::SignIn) -> anyhow::Result<Scopes> {
     Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))
 }
 
-async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {
+async fn prepare(arguments: &cli::SignIn, product: Product) -> anyhow::Result<SignIn> {
     sign_in::prepare(
         arguments,
+        product,
         StartUrl::parse(&arguments.url)?,
         sign_in::store(arguments)?,
     )

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Command, Parser};
 use portcullis_client::store::CredentialStore;
+use portcullis_discovery::Product;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{output_error, report, tell};
 
@@ -32,6 +33,7 @@ const REFUSED: u8 = 2;
 /// and `--version`.
 pub(crate) fn run(
     McpRemote { arguments: texts }: &McpRemote,
+    product: Product,
     command_line: fn() -> Command,
 ) -> anyhow::Result<ExitCode> {
     let is_given = |names: &[&str]| texts.iter().any(|text| names.contains(&text.as_str()));
@@ -54,7 +56,7 @@ pub(crate) fn run(
     if let Some(file) = std::env::var_os(NODE_CERTIFICATES).filter(|file| !file.is_empty()) {
         connect.sign_in.ca_file.get_or_insert(file.into());
     }
-    crate::connect::run(&connect)?;
+    crate::connect::run(&connect, product)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use portcullis_discovery::Product;
 use portcullis_terminal::CommandError;
 
 use crate::{
@@ -18,24 +19,32 @@ impl ClientCommand {
         }
     }
 
-    /// Runs the command. `command_line` is that of the whole program, whose help `mcp-remote`
-    /// prints.
+    /// Runs the command of this program. `command_line` is that of the whole program, whose help
+    /// `mcp-remote` prints.
     ///
     /// # Errors
     /// When the command fails. The text contains the fix.
-    pub fn run(self, command_line: fn() -> clap::Command) -> Result<ExitCode, CommandError> {
+    pub fn run(
+        self,
+        product: Product,
+        command_line: fn() -> clap::Command,
+    ) -> Result<ExitCode, CommandError> {
         let result = match self {
-            Self::Call(arguments) => call::run(&arguments),
-            Self::Login(arguments) => login::login(&arguments).map(|()| ExitCode::SUCCESS),
-            Self::Logout(arguments) => login::logout(&arguments).map(|()| ExitCode::SUCCESS),
-            Self::Token(arguments) => login::token(&arguments),
+            Self::Call(arguments) => call::run(&arguments, product),
+            Self::Login(arguments) => login::login(&arguments, product).map(|()| ExitCode::SUCCESS),
+            Self::Logout(arguments) => {
+                login::logout(&arguments, product).map(|()| ExitCode::SUCCESS)
+            }
+            Self::Token(arguments) => login::token(&arguments, product),
             Self::Status(arguments) => stored::status(&arguments),
             Self::List(arguments) => stored::list(&arguments).map(|()| ExitCode::SUCCESS),
-            Self::Connect(arguments) => connect::run(&arguments).map(|()| ExitCode::SUCCESS),
-            Self::McpRemote(arguments) => mcp_remote::run(&arguments, command_line),
+            Self::Connect(arguments) => {
+                connect::run(&arguments, product).map(|()| ExitCode::SUCCESS)
+            }
+            Self::McpRemote(arguments) => mcp_remote::run(&arguments, product, command_line),
             Self::ImportMcpRemote(arguments) => import_mcp_remote::run(&arguments),
-            Self::Doctor(arguments) => Ok(doctor::run(&arguments)),
-            Self::ExplainToken(arguments) => Ok(doctor::explain_token(&arguments)),
+            Self::Doctor(arguments) => Ok(doctor::run(&arguments, product)),
+            Self::ExplainToken(arguments) => Ok(doctor::explain_token(&arguments, product)),
             Self::ClientDocument { url } => client_document::run(&url).map(|()| ExitCode::SUCCESS),
         };
         result.map_err(command_error)

@@ -16,7 +16,7 @@ use portcullis_client::{
     Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl,
     TokenManager, store::CredentialStore,
 };
-use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
+use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, Product};
 use portcullis_terminal::remove_from_output;
 use url::Url;
 
@@ -59,11 +59,13 @@ pub(crate) struct LoginOptions {
 /// of the redirect cannot be used.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
+    product: Product,
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
     prepare_with(
         arguments,
+        product,
         start,
         settings(arguments, store)?,
         ConsentOn::ThisMachine,
@@ -74,17 +76,19 @@ pub(crate) async fn prepare(
 /// As [`prepare`]; never requests more than `--scope`. Fails as [`prepare`] does.
 pub(crate) async fn prepare_within_scope(
     arguments: &cli::SignIn,
+    product: Product,
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
     let mut settings = settings(arguments, store)?;
     settings.scopes_are_limit = true;
-    prepare_with(arguments, start, settings, ConsentOn::ThisMachine).await
+    prepare_with(arguments, product, start, settings, ConsentOn::ThisMachine).await
 }
 
 /// As [`prepare`], with the options of a login. Fails as [`prepare`] does.
 pub(crate) async fn prepare_login(
     arguments: &cli::SignIn,
+    product: Product,
     start: StartUrl,
     store: CredentialStore,
     login: LoginOptions,
@@ -96,7 +100,7 @@ pub(crate) async fn prepare_login(
     } else {
         ConsentOn::ThisMachine
     };
-    prepare_with(arguments, start, settings, consent).await
+    prepare_with(arguments, product, start, settings, consent).await
 }
 
 /// How a user signs out, for a page in the browser.
@@ -112,11 +116,12 @@ enum ConsentOn {
 
 async fn prepare_with(
     arguments: &cli::SignIn,
+    product: Product,
     start: StartUrl,
     settings: AuthorizerSettings,
     consent: ConsentOn,
 ) -> anyhow::Result<SignIn> {
-    let mut fetch_settings = FetchSettings::default();
+    let mut fetch_settings = FetchSettings::of(product);
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     if let Some(token) = token_of_the_environment()? {

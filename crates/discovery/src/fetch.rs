@@ -8,6 +8,7 @@ mod http_fetch;
 mod network_error;
 #[cfg(feature = "reqwest")]
 mod pool_key;
+mod product;
 #[cfg(feature = "reqwest")]
 mod proxy;
 mod request;
@@ -26,6 +27,7 @@ pub use error::FetchError;
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};
 pub use network_error::{CertificateProblem, NetworkError, NetworkFailure};
+pub use product::Product;
 pub use request::FetchRequest;
 pub use response::{BodyStream, FetchResponse, OpenResponse};
 pub use response_excerpt::ResponseExcerpt;

@@ -12,7 +12,7 @@ pub use discovery::{
 pub use fetch::{
     BodyStream, BoxFuture, CertificateProblem, CertificateVariableError, Fetch, FetchError,
     FetchRequest, FetchResponse, FetchSettingsError, NetworkError, NetworkFailure, OpenResponse,
-    RecordingFetch, ResponseExcerpt, SentSecrets,
+    Product, RecordingFetch, ResponseExcerpt, SentSecrets,
 };
 #[cfg(feature = "reqwest")]
 pub use fetch::{FetchSettings, HttpFetch};

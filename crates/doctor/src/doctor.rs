@@ -8,6 +8,7 @@ use portcullis_metadata::{
     AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, SystemClock,
     is_https_or_loopback_http, protected_resource_urls,
 };
+use serde_json::Value;
 use url::Url;
 
 use crate::{
@@ -23,15 +24,6 @@ const HTTPS: Rule = Rule {
     id: "resource.https",
     source: "RFC 9728 section 2",
 };
-/// The first message of an MCP client. Resources without MCP also reject it, because it has no
-/// token.
-const INITIALIZE: &str = concat!(
-    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
-    r#""clientInfo":{"name":"portcullis-doctor","version":""#,
-    env!("CARGO_PKG_VERSION"),
-    r#""}}}"#
-);
-
 /// Examines the authorization chain of protected resources. See the [crate documentation](crate).
 #[derive(Clone)]
 pub struct Doctor {
@@ -41,6 +33,7 @@ pub struct Doctor {
     assume_pkce: bool,
     test_registration: bool,
     setting_names: SettingNames,
+    version: &'static str,
 }
 
 impl Doctor {
@@ -54,6 +47,7 @@ impl Doctor {
             assume_pkce: false,
             test_registration: false,
             setting_names: SettingNames::default(),
+            version: env!("CARGO_PKG_VERSION"),
         }
     }
 
@@ -92,6 +86,13 @@ impl Doctor {
     #[must_use]
     pub fn setting_names(mut self, names: SettingNames) -> Self {
         self.setting_names = names;
+        self
+    }
+
+    /// Sets the version that the first message to a resource names. Default: that of this crate.
+    #[must_use]
+    pub fn version(mut self, version: &'static str) -> Self {
+        self.version = version;
         self
     }
 
@@ -214,9 +215,13 @@ impl Examination<'_> {
         Ok(challenge)
     }
 
-    /// The first request of an MCP client, without a token.
+    /// The first request of an MCP client, without a token. Resources without MCP reject it too.
     fn initialize_request(&self) -> FetchRequest {
-        FetchRequest::post_json(self.url.clone(), INITIALIZE, UrlPolicy::StartOrigin).header(
+        let version = Value::from(self.doctor.version);
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"portcullis-doctor","version":{version}}}}}}}"#
+        );
+        FetchRequest::post_json(self.url.clone(), message, UrlPolicy::StartOrigin).header(
             ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
         )

@@ -10,7 +10,7 @@ use portcullis_config::{
     ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides, plan::Plan,
 };
 use portcullis_doctor::{Report as OnlineReport, Verdict};
-use portcullis_serve::{Kept, runnable_plan};
+use portcullis_serve::{Kept, Product, runnable_plan};
 use portcullis_terminal::{counted, print_json, print_note, print_warning};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::cli;
 /// The exit code with warnings and `--deny-warnings`.
 const WARNINGS: u8 = 2;
 
-pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<ExitCode> {
     if arguments.schema {
         print_json(portcullis_config::schema())?;
         return Ok(ExitCode::SUCCESS);
@@ -43,8 +43,13 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
     let online = match arguments.online {
         true => {
             let base_url = &loaded.config.base_url;
-            let examined =
-                online::examine_and_print(&online::Part::ALL, &plan, base_url, !arguments.json);
+            let examined = online::examine_and_print(
+                &online::Part::ALL,
+                &plan,
+                base_url,
+                product,
+                !arguments.json,
+            );
             Some(crate::control_runtime()?.block_on(examined)?)
         }
         false => None,

@@ -11,6 +11,7 @@ mod template;
 mod values;
 
 use anyhow::bail;
+use portcullis_discovery::Product;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{print, print_warning};
 
@@ -20,13 +21,13 @@ use crate::cli;
 /// Asks, tests and writes. Fails when an answer is invalid or missing, the tests find problems that
 /// the user does not accept, or the file cannot be written. Nothing is written then, unless only
 /// the directory cannot be synchronized or the next steps cannot be printed.
-pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &cli::Init, product: Product) -> anyhow::Result<()> {
     let mut questions = Questions::in_terminal();
     if questions.is_none() {
         require_options(arguments)?;
     }
     let target = Target::open(&arguments.config, arguments.force, questions.as_mut())?;
-    let mut setup = Setup::new(arguments, questions)?;
+    let mut setup = Setup::new(arguments, product, questions)?;
     setup.ask_all()?;
     let (values, plan) = setup.finish()?;
     target.write(&template::text(&values))?;

@@ -28,9 +28,11 @@ impl OperatorCommand {
             Self::Demo(arguments) => {
                 demo::run(&arguments, program, log_format).map(|()| ExitCode::SUCCESS)
             }
-            Self::Check(arguments) => check::run(&arguments),
+            Self::Check(arguments) => check::run(&arguments, program.product),
             Self::Admin(arguments) => admin::run(&arguments),
-            Self::Init(arguments) => init::run(&arguments).map(|()| ExitCode::SUCCESS),
+            Self::Init(arguments) => {
+                init::run(&arguments, program.product).map(|()| ExitCode::SUCCESS)
+            }
             Self::Health(arguments) => health::run(&arguments).map(|()| ExitCode::SUCCESS),
             #[cfg(feature = "dev")]
             Self::Idp(arguments) => idp::run(arguments).map(|()| ExitCode::SUCCESS),

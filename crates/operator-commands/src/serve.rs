@@ -38,7 +38,9 @@ pub(crate) fn run(
         tracing::warn!("{warning}");
     }
     // Before a port is bound: clients do not wait for a server that cannot start.
-    let Some(kept) = runtime.block_on(Kept::open(&plan, signals.shutdown.clone()))? else {
+    let Some(kept) =
+        runtime.block_on(Kept::open(&plan, program.product, signals.shutdown.clone()))?
+    else {
         return Ok(());
     };
     let has_passed_socket = passed.is_some();

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use portcullis_audit::{AuditTrail, ChainError, ChainKeys, StartError, WithoutChain, check_chain};
+use portcullis_audit::{
+    AuditSettings, AuditTrail, ChainError, ChainKeys, StartError, WithoutChain, check_chain,
+};
+use portcullis_discovery::Product;
 use portcullis_metadata::SystemClock;
 use portcullis_store::{StateDirectory, StateError};
 use tokio::sync::watch;
@@ -32,7 +35,7 @@ impl Kept {
     }
 
     /// Opens the state directory, which holds the sessions and the key of the audit trail, and then
-    /// the trail. Waits for the process that uses the directory, at most for the shutdown timeout.
+    /// the trail, whose first record has the version of `product`. Waits for the process that uses the directory, at most for the shutdown timeout.
     /// Returns `None` if `shutdown` becomes true meanwhile.
     ///
     /// # Errors
@@ -40,12 +43,19 @@ impl Kept {
     /// it. The message names the key and the fix.
     pub async fn open(
         plan: &Plan,
+        product: Product,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Option<Self>, ServeError> {
-        Self::opened(plan, shutdown).await.map_err(ServeError::of)
+        Self::opened(plan, product, shutdown)
+            .await
+            .map_err(ServeError::of)
     }
 
-    async fn opened(plan: &Plan, shutdown: watch::Receiver<bool>) -> anyhow::Result<Option<Self>> {
+    async fn opened(
+        plan: &Plan,
+        product: Product,
+        shutdown: watch::Receiver<bool>,
+    ) -> anyhow::Result<Option<Self>> {
         let directory = match &plan.state_dir {
             None => Directory::Off,
             Some(path) => {
@@ -82,7 +92,11 @@ impl Kept {
             }
             Err(error) => return Err(anyhow!(refusal(&error))),
         };
-        let start = |audit: &AuditPlan| start_trail(audit, keys.as_ref(), plan.workers, clock);
+        let start = |audit: &AuditPlan| {
+            let mut settings = audit.settings.clone();
+            settings.version = product.version;
+            start_trail(&settings, keys.as_ref(), plan.workers, clock)
+        };
         let audit = plan.audit.as_ref().map(start).transpose()?;
         Ok(Some(Self { sessions, audit }))
     }
@@ -170,17 +184,16 @@ fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option
 /// configuration permits that. Fails as [`AuditTrail::start`] does. The message names the key and
 /// the fix.
 fn start_trail(
-    audit: &AuditPlan,
+    settings: &AuditSettings,
     keys: Option<&ChainKeys>,
     workers: usize,
     clock: Arc<SystemClock>,
 ) -> anyhow::Result<AuditTrail> {
-    let trail =
-        AuditTrail::start(&audit.settings, keys, workers, clock).map_err(|error| match error {
-            StartError::Chain(error) => anyhow!(not_continued(&error)),
-            StartError::Thread(error) => error.into(),
-            other => anyhow::Error::from(other).context("audit.target"),
-        })?;
+    let trail = AuditTrail::start(settings, keys, workers, clock).map_err(|error| match error {
+        StartError::Chain(error) => anyhow!(not_continued(&error)),
+        StartError::Thread(error) => error.into(),
+        other => anyhow::Error::from(other).context("audit.target"),
+    })?;
     if let Some(error) = trail.chain_error() {
         tracing::warn!(
             "a new chain of audit records begins: {}",

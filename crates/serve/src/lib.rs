@@ -46,6 +46,7 @@ pub use error::ServeError;
 pub use kept::Kept;
 pub use listener::{PassedListener, bind};
 pub use own_response::{REASON_CODES, REFUSED};
+pub use portcullis_discovery::Product;
 pub use reload::ConfigSource;
 pub use server::{Listeners, Program, Server};
 pub use signals::{Signals, shutdown as shutdown_signal};

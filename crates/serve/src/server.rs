@@ -2,6 +2,7 @@ use std::{net::TcpListener, sync::Arc};
 
 use arc_swap::ArcSwap;
 use portcullis_config::plan::Plan;
+use portcullis_discovery::Product;
 use portcullis_metadata::SystemClock;
 use portcullis_telemetry::{AccessLog, LogFormat, TraceExport, metrics::Metrics};
 use portcullis_verifier::LimitHasher;
@@ -28,18 +29,18 @@ use super::{
 /// The program that serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// Its version, which metrics and spans tell.
-    pub version: &'static str,
+    /// Its name and version, which requests, metrics, spans and the audit trail tell.
+    pub product: Product,
     /// Returns the memory that the calling thread has freed to the operating system. It is called
     /// on each thread from time to time.
     pub return_freed_memory: fn(),
 }
 
 impl Default for Program {
-    /// The version of this crate, and an allocator that returns memory by itself.
+    /// The default product, and an allocator that returns memory by itself.
     fn default() -> Self {
         Self {
-            version: env!("CARGO_PKG_VERSION"),
+            product: Product::default(),
             return_freed_memory: || {},
         }
     }
@@ -96,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Sets the program, whose version metrics and spans tell.
+    /// Sets the program, whose product requests, metrics, spans and the audit trail tell.
     pub fn program(self, program: Program) -> Self {
         Self { program, ..self }
     }
@@ -154,7 +155,7 @@ impl Server {
         } = self;
         let kept = match kept {
             Some(kept) => kept,
-            None => match Kept::open(&plan, signals.shutdown.clone()).await? {
+            None => match Kept::open(&plan, program.product, signals.shutdown.clone()).await? {
                 Some(kept) => kept,
                 None => return Ok(()),
             },
@@ -188,7 +189,10 @@ async fn run(
     let traces = plan
         .traces
         .clone()
-        .map(|settings| TraceExport::start(settings, program.version))
+        .map(|mut settings| {
+            settings.fetch.user_agent = Some(program.product.to_string());
+            TraceExport::start(settings, program.product.version)
+        })
         .transpose()?;
     let clock = Arc::new(SystemClock::new());
     let observers = Observers {
@@ -197,11 +201,12 @@ async fn run(
         metrics: plan
             .admin
             .as_ref()
-            .map(|_| Metrics::new(program.version, plan.workers, &*clock)),
+            .map(|_| Metrics::new(program.product.version, plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
     let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
-    let (process, upstream_ender) = Process::new(&plan, clock, observers, &mut kept);
+    let (mut process, upstream_ender) = Process::new(&plan, clock, observers, &mut kept);
+    process.product = program.product;
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
     // If the plan cannot run, only its error is reported.

@@ -8,7 +8,7 @@ mod manual;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
-use portcullis_serve::Program;
+use portcullis_serve::{Product, Program};
 use portcullis_terminal::CommandError;
 
 use cli::{Cli, Command};
@@ -18,7 +18,10 @@ static ALLOCATOR: portcullis_allocator::Allocator = portcullis_allocator::Alloca
 
 /// What the running server is told about this program.
 const PROGRAM: Program = Program {
-    version: env!("CARGO_PKG_VERSION"),
+    product: Product {
+        name: "portcullis",
+        version: env!("CARGO_PKG_VERSION"),
+    },
     return_freed_memory: portcullis_allocator::collect,
 };
 
@@ -44,7 +47,7 @@ fn run(
         .map_err(|error| CommandError::new(error.into()))?;
     match command {
         Command::Operator(command) => command.run(PROGRAM, log_format),
-        Command::Client(command) => command.run(Cli::command),
+        Command::Client(command) => command.run(PROGRAM.product, Cli::command),
         Command::Audit(command) => command.run(),
         Command::Completions { shell } => completions::print(shell),
         #[cfg(feature = "manual")]

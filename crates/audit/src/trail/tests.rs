@@ -117,6 +117,7 @@ impl Fixture {
         let mut settings = AuditSettings::new(AuditTarget::Stdout);
         (settings.queue, settings.usage_rows) = (queue, 16);
         settings.usage_interval = Duration::from_secs(60);
+        settings.version = "1.2.3";
         let clock = Arc::new(ManualClock::new());
         let audit = Audit::new(&settings, 0, clock.clone());
         let sink = ScriptedSink::default();
@@ -240,10 +241,7 @@ fn lines_have_a_fixed_format() {
     let usage =
         format!(r#"{time},"event":"usage","usage.from":"2026-01-01T00:00:00.000Z",{resource}"#);
     let expected = [
-        format!(
-            r#"{time},"event":"audit.started","version":"{}"}}"#,
-            env!("CARGO_PKG_VERSION")
-        ),
+        format!(r#"{time},"event":"audit.started","version":"1.2.3"}}"#),
         format!(r#"{tool},"http.status":200,"decision":"allow"{end}"#),
         format!(r#"{file},"http.status":200,"decision":"deny","deny.code":"token.expired"{end}"#),
         format!(

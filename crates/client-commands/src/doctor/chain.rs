@@ -6,6 +6,7 @@ use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{
     ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore,
 };
+use portcullis_discovery::Product;
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{counted, network_advice, redact, remedy};
@@ -65,7 +66,11 @@ impl<'a> Chain<'a> {
     }
 
     /// Runs the steps up to the first that fails. Fails when the sign-in cannot be prepared.
-    pub(super) async fn run(self, on_step: &mut OnStep<'_>) -> anyhow::Result<Vec<Step>> {
+    pub(super) async fn run(
+        self,
+        product: Product,
+        on_step: &mut OnStep<'_>,
+    ) -> anyhow::Result<Vec<Step>> {
         let directory = self
             .arguments
             .sign_in
@@ -83,7 +88,7 @@ impl<'a> Chain<'a> {
         let SignIn {
             token_manager,
             fetch,
-        } = sign_in::prepare_login(arguments, self.start.clone(), store, login).await?;
+        } = sign_in::prepare_login(arguments, product, self.start.clone(), store, login).await?;
         let mut steps = Steps {
             done: Vec::new(),
             on_step,
@@ -105,6 +110,7 @@ impl<'a> Chain<'a> {
             return Ok(steps.done);
         }
         let mut settings = McpSettings::default();
+        settings.client_version = product.version.into();
         settings.max_message = MAX_MESSAGE;
         let client = McpClient::with_token_manager(token_manager.clone(), fetch, settings);
         self.session(&client, &mut steps).await;

@@ -13,6 +13,7 @@ use super::{
     BoxFuture, Fetch,
     error::FetchError,
     pool_key::PoolKey,
+    product::Product,
     proxy::{self, Proxies},
     request::FetchRequest,
     resolver::{self, FilteringResolver, Lookup},
@@ -25,7 +26,7 @@ use super::{
 };
 
 /// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy
-/// of the environment and sends `portcullis/` and the version as user agent. `Debug` does not print
+/// of the environment and sends the default [`Product`] as user agent. `Debug` does not print
 /// the proxy's credentials.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -43,6 +44,16 @@ pub struct FetchSettings {
     pub proxy: Option<Url>,
     /// The `User-Agent` header.
     pub user_agent: Option<String>,
+}
+
+impl FetchSettings {
+    /// The default settings, with this program as the user agent.
+    pub fn of(product: Product) -> Self {
+        Self {
+            user_agent: Some(product.to_string()),
+            ..Self::default()
+        }
+    }
 }
 
 impl fmt::Debug for FetchSettings {
@@ -123,11 +134,10 @@ impl HttpFetch {
     /// Creates the client of a pool: its policy filters the resolved addresses, and it follows no
     /// redirects.
     fn build(&self, key: PoolKey) -> Result<Client, FetchError> {
-        let agent = self
-            .settings
-            .user_agent
-            .as_deref()
-            .unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
+        let agent = match &self.settings.user_agent {
+            Some(agent) => agent.clone(),
+            None => Product::default().to_string(),
+        };
         let mut builder = Client::builder()
             .tls_backend_preconfigured(self.tls.config(key)?)
             .dns_resolver(FilteringResolver::new(key.policy(), self.lookup))

@@ -10,7 +10,7 @@ mod upstream_issuers;
 use std::{io, sync::Arc, time::Duration};
 
 use portcullis_config::plan::{IssuerPlan, Plan, ResourcePlan, UpstreamPlan};
-use portcullis_discovery::HttpFetch;
+use portcullis_discovery::{HttpFetch, Product};
 use portcullis_doctor::{
     ConfiguredIssuer, ConfiguredResource, Doctor, Finding, Report, Rule, Step,
 };
@@ -44,6 +44,7 @@ pub(crate) async fn examine_and_print(
     parts: &[Part],
     plan: &Plan,
     base_url: &str,
+    product: Product,
     prints_steps: bool,
 ) -> io::Result<Report> {
     let mut printed = Ok(());
@@ -53,7 +54,7 @@ pub(crate) async fn examine_and_print(
             printed = print_step(step);
         }
     };
-    let report = examine(parts, plan, base_url, &mut on_start, &mut on_step).await;
+    let report = examine(parts, plan, base_url, product, &mut on_start, &mut on_step).await;
     printed.map(|()| report)
 }
 
@@ -63,6 +64,7 @@ async fn examine(
     parts: &[Part],
     plan: &Plan,
     base_url: &str,
+    product: Product,
     on_start: &mut dyn FnMut(&str),
     on_step: &mut (dyn FnMut(&Step) + Send),
 ) -> Report {
@@ -87,7 +89,7 @@ async fn examine(
             "issuer {}",
             EscapedText(issuer.settings.issuer.as_str())
         ));
-        examine_issuer(plan, position, issuer, &mut steps).await;
+        examine_issuer(plan, position, issuer, product, &mut steps).await;
     }
     for (position, resource) in plan
         .resources
@@ -103,6 +105,7 @@ async fn examine(
             &format!("resource[{position}]"),
             resource,
             settings,
+            product.version,
             &mut steps,
         )
         .await;
@@ -110,9 +113,17 @@ async fn examine(
     Report::new(base_url, steps.done)
 }
 
-async fn examine_issuer(plan: &Plan, position: usize, issuer: &IssuerPlan, steps: &mut Steps<'_>) {
+async fn examine_issuer(
+    plan: &Plan,
+    position: usize,
+    issuer: &IssuerPlan,
+    product: Product,
+    steps: &mut Steps<'_>,
+) {
     let key = format!("issuer[{position}]");
-    let fetch = match HttpFetch::new(issuer.fetch.clone()) {
+    let mut fetch = issuer.fetch.clone();
+    fetch.user_agent = Some(product.to_string());
+    let fetch = match HttpFetch::new(fetch) {
         Ok(fetch) => Arc::new(fetch),
         Err(error) => {
             let mut step = Step::new(format!("the settings of {key}"));

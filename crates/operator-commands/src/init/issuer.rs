@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use http::StatusCode;
 use portcullis_client::error_chain;
 use portcullis_discovery::{
-    Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, LookupContent, UrlPolicy,
+    Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, LookupContent, Product,
+    UrlPolicy,
 };
 use portcullis_doctor::algorithms_to_configure;
 use portcullis_jose::Algorithm;
@@ -59,9 +60,9 @@ pub(super) fn as_written(text: &str) -> Result<Issuer, String> {
 /// The metadata is fetched, and that of the issuer in it must name the same issuer (RFC 8414
 /// section 3.3). If there is no metadata for the path, its parents are searched. Fails with the
 /// reason if the text is not a URL, or there is no metadata.
-pub(super) async fn find(text: &str) -> Result<Found, String> {
+pub(super) async fn find(text: &str, product: Product) -> Result<Found, String> {
     let entered = parse(text)?;
-    let fetch = HttpFetch::new(FetchSettings::default()).map_err(|error| error.to_string())?;
+    let fetch = HttpFetch::new(FetchSettings::of(product)).map_err(|error| error.to_string())?;
     let fetch = Arc::new(fetch);
     timeout(TIMEOUT, search(&entered, &fetch))
         .await

@@ -2,6 +2,7 @@
 
 use anyhow::{anyhow, bail};
 use portcullis_config::plan::Plan;
+use portcullis_discovery::Product;
 use portcullis_doctor::{Report, Verdict};
 use portcullis_metadata::{EscapedText, Issuer};
 use portcullis_terminal::{counted, tell};
@@ -23,6 +24,7 @@ const MAX_PORTS: usize = 10;
 /// The answers so far, and what is needed to get and test them.
 pub(super) struct Setup<'a> {
     arguments: &'a cli::Init,
+    product: Product,
     /// `None` without a terminal.
     questions: Option<Questions>,
     runtime: Runtime,
@@ -60,11 +62,13 @@ struct Question<'a> {
 impl<'a> Setup<'a> {
     pub(super) fn new(
         arguments: &'a cli::Init,
+        product: Product,
         questions: Option<Questions>,
     ) -> anyhow::Result<Self> {
         let runtime = crate::control_runtime()?;
         Ok(Self {
             arguments,
+            product,
             questions,
             runtime,
             answers: Answers::default(),
@@ -249,7 +253,7 @@ impl<'a> Setup<'a> {
                 .set_issuer(issuer::as_written(text)?, Vec::new())?);
         }
         tell("looking for the metadata of the issuer");
-        match self.runtime.block_on(issuer::find(text)) {
+        match self.runtime.block_on(issuer::find(text, self.product)) {
             Ok(Found::Issuer { issuer, algorithms }) => {
                 tell(format_args!(
                     "the issuer is {}",
@@ -280,7 +284,9 @@ impl<'a> Setup<'a> {
             return Ok(None);
         }
         let plan = self.plan()?;
-        let issuers = self.runtime.block_on(online::upstream_issuers(&plan));
+        let issuers = self
+            .runtime
+            .block_on(online::upstream_issuers(&plan, self.product));
         if !issuers.is_empty() {
             let names = issuers
                 .iter()
@@ -318,8 +324,8 @@ impl<'a> Setup<'a> {
         }
         let plan = self.plan()?;
         let parts = [part];
-        let examined =
-            online::examine_and_print(&parts, &plan, &self.answers.values().base_url, true);
+        let base_url = &self.answers.values().base_url;
+        let examined = online::examine_and_print(&parts, &plan, base_url, self.product, true);
         Ok(Some(self.runtime.block_on(examined)?))
     }
 

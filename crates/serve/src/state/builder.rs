@@ -70,8 +70,10 @@ impl StateBuilder<'_> {
                     return Ok(previous.clone());
                 }
                 let key = format!("issuer[{position}]");
-                let fetch = HttpFetch::new(plan.fetch.clone())
-                    .map_err(|error| diagnostic(&key, &error.into()))?;
+                let mut fetch = plan.fetch.clone();
+                fetch.user_agent = Some(self.process.product.to_string());
+                let fetch =
+                    HttpFetch::new(fetch).map_err(|error| diagnostic(&key, &error.into()))?;
                 let clock = Arc::clone(&self.process.clock);
                 let control = tokio::runtime::Handle::current();
                 let issuer =

@@ -1,5 +1,6 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
+use portcullis_discovery::Product;
 use portcullis_endpoint::StreamRegistry;
 use portcullis_metadata::Clock;
 use portcullis_session::SessionStore;
@@ -24,6 +25,8 @@ pub(crate) struct Process {
     /// The open event streams.
     pub(crate) streams: StreamRegistry,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The program, as its requests to issuers name it.
+    pub(crate) product: Product,
     pub(crate) observers: Arc<Observers>,
     /// The upstream sessions that must end.
     pub(crate) upstream_ends: UpstreamEndQueue,
@@ -57,6 +60,7 @@ impl Process {
             replicas: kept.replicas().cloned(),
             streams,
             clock,
+            product: Product::default(),
             observers,
             upstream_ends,
             is_draining: Arc::default(),

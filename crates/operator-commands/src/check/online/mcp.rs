@@ -28,9 +28,9 @@ pub(super) enum Answer {
 }
 
 /// The first message of a client: `initialize`, or `server/discover` where only the modern revision
-/// is served.
-pub(super) fn first_message(url: Url, served: Revisions) -> UpstreamRequest {
-    let client = json!({ "name": "portcullis-check", "version": env!("CARGO_PKG_VERSION") });
+/// is served. `version` is that of this program.
+pub(super) fn first_message(url: Url, served: Revisions, version: &str) -> UpstreamRequest {
+    let client = json!({ "name": "portcullis-check", "version": version });
     let legacy = served.iter().find(|revision| !revision.is_modern());
     let Some(revision) = legacy else {
         let revision = Revision::V2026_07_28;

@@ -29,6 +29,7 @@ pub(super) async fn examine(
     key: &str,
     resource: &ResourcePlan,
     settings: &HttpUpstreamSettings,
+    version: &str,
     steps: &mut Steps<'_>,
 ) {
     let Some(upstream) = Upstream::new(settings) else {
@@ -38,6 +39,7 @@ pub(super) async fn examine(
         key,
         resource,
         upstream,
+        version,
     };
     let mut step = Step::new(format!("the upstream of {key}"));
     check.addresses(&mut step).await;
@@ -63,6 +65,8 @@ struct UpstreamCheck<'a> {
     key: &'a str,
     resource: &'a ResourcePlan,
     upstream: Upstream<'a>,
+    /// The version of this program.
+    version: &'a str,
 }
 
 impl UpstreamCheck<'_> {
@@ -89,7 +93,7 @@ impl UpstreamCheck<'_> {
     /// Sends the first message. Returns the response if the server speaks MCP.
     async fn open(&self, step: &mut Step) -> Option<FetchResponse> {
         let url = self.upstream.url();
-        let request = mcp::first_message(url.clone(), self.resource.revisions);
+        let request = mcp::first_message(url.clone(), self.resource.revisions, self.version);
         step.request = Some(
             (&FetchRequest::new(request.method.clone(), url.clone(), UrlPolicy::Operator)).into(),
         );

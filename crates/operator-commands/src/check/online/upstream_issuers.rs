@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{
-    Fetch as _, FetchRequest, FetchResponse, FetchSettings, HttpFetch, UrlPolicy,
+    Fetch as _, FetchRequest, FetchResponse, FetchSettings, HttpFetch, Product, UrlPolicy,
 };
 use portcullis_metadata::{
     BearerChallenge, Issuer, ProtectedResourceMetadata, parse_challenges, protected_resource_urls,
@@ -24,14 +24,14 @@ const MAX_LENGTH: usize = 200;
 /// The issuers in the protected resource metadata of the first upstream, if it answers 401 to a
 /// request without a token (RFC 9728 section 5). They are proposals for a person: neither the
 /// issuers nor the `resource` of the metadata are checked.
-pub(crate) async fn upstream_issuers(plan: &Plan) -> Vec<Issuer> {
-    let mut issuers = find(plan).await.unwrap_or_default();
+pub(crate) async fn upstream_issuers(plan: &Plan, product: Product) -> Vec<Issuer> {
+    let mut issuers = find(plan, product).await.unwrap_or_default();
     issuers.retain(|issuer| issuer.as_str().len() <= MAX_LENGTH);
     issuers.truncate(MAX_ISSUERS);
     issuers
 }
 
-async fn find(plan: &Plan) -> Option<Vec<Issuer>> {
+async fn find(plan: &Plan, product: Product) -> Option<Vec<Issuer>> {
     let resource = plan.resources.first()?;
     let UpstreamPlan::Http(settings) = &resource.upstream else {
         return None;
@@ -39,7 +39,11 @@ async fn find(plan: &Plan) -> Option<Vec<Issuer>> {
     let upstream = Upstream::new(settings)?;
     let url = upstream.url();
     let response = upstream
-        .send(mcp::first_message(url.clone(), resource.revisions))
+        .send(mcp::first_message(
+            url.clone(),
+            resource.revisions,
+            product.version,
+        ))
         .await
         .ok()?;
     if response.status != StatusCode::UNAUTHORIZED {
@@ -59,7 +63,7 @@ async fn find(plan: &Plan) -> Option<Vec<Issuer>> {
             };
             upstream.send(request).await.ok()
         } else {
-            fetch(place).await
+            fetch(place, product).await
         };
         let document = response.filter(|response| response.status == StatusCode::OK);
         if let Some(metadata) =
@@ -81,14 +85,14 @@ fn challenge_url(headers: &HeaderMap) -> Option<Url> {
 }
 
 /// Fetches a document of another server that the upstream names. Only public addresses are allowed.
-async fn fetch(url: Url) -> Option<FetchResponse> {
+async fn fetch(url: Url, product: Product) -> Option<FetchResponse> {
     let policy = UrlPolicy::Peer {
         loopback_http: false,
         private_addresses: false,
     };
     let mut request = FetchRequest::get(url, policy);
     request.timeout = REQUEST_TIMEOUT;
-    HttpFetch::new(FetchSettings::default())
+    HttpFetch::new(FetchSettings::of(product))
         .ok()?
         .fetch(request)
         .await

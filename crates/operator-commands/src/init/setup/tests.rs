@@ -23,7 +23,7 @@ fn questions_are_asked_in_order() {
     let (questions, shown) =
         answered("\nhttp://127.0.0.1:9100/api\n\n mcp:a  mcp:b\nhttps://a.example/\n");
     let arguments = arguments(&[]);
-    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
     setup.ask_all().unwrap();
     let (values, _) = setup.finish().unwrap();
     let text = template::text(&values);
@@ -63,7 +63,7 @@ fn invalid_answers_are_asked_again_with_the_reason() {
         "http://mcp.example.com\nhttps://mcp.example.com\n\nmcp\n/mcp\n\nauth\nhttps://a.example\n";
     let (questions, shown) = answered(lines);
     let arguments = arguments(&[]);
-    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
     setup.ask_all().unwrap();
     let shown = shown.text();
     assert_eq!(shown.matches("Base URL").count(), 2, "{shown}");
@@ -94,7 +94,7 @@ fn options_are_not_asked() {
         "a",
     ];
     let arguments = arguments(&options);
-    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
     setup.ask_all().unwrap();
     let shown = shown.text();
     for question in ["Base URL", "MCP server", "Endpoint", "Scopes"] {
@@ -111,7 +111,7 @@ fn options_are_not_asked() {
 #[test]
 fn the_port_after_that_of_the_upstream_is_free() {
     let arguments = parsed(&[]);
-    let mut setup = Setup::new(&arguments, None).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), None).unwrap();
     setup
         .set_base_url("https://mcp.example.com")
         .map_err(|invalid| invalid.reason)
@@ -131,7 +131,7 @@ fn the_port_after_that_of_the_upstream_is_free() {
 fn the_end_of_the_input_ends_the_questions() {
     let (questions, _) = answered("\n\n");
     let arguments = arguments(&[]);
-    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
     let error = setup.ask_all().unwrap_err().to_string();
     assert!(error.contains("nothing is written"), "{error}");
 }
@@ -140,7 +140,7 @@ fn the_end_of_the_input_ends_the_questions() {
 fn attempts_are_limited() {
     let (questions, _) = answered(Box::leak("x\n".repeat(100).into_boxed_str()));
     let arguments = arguments(&[]);
-    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
     assert!(
         setup
             .ask_all()
@@ -153,7 +153,7 @@ fn attempts_are_limited() {
 #[test]
 fn an_invalid_option_is_named() {
     let arguments = arguments(&["--base-url", "http://mcp.example.com"]);
-    let mut setup = Setup::new(&arguments, None).unwrap();
+    let mut setup = Setup::new(&arguments, Product::default(), None).unwrap();
     assert!(
         setup
             .ask_all()

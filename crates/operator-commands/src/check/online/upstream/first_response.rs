@@ -165,7 +165,7 @@ impl UpstreamCheck<'_> {
             ),
         };
         for other in similar_urls(url) {
-            let request = mcp::first_message(other.clone(), self.resource.revisions);
+            let request = mcp::first_message(other.clone(), self.resource.revisions, self.version);
             if let Ok(response) = self.upstream.send(request).await
                 && matches!(mcp::answer(&response), Answer::Result(_))
             {
