@@ -6,12 +6,12 @@ mod error;
 mod identifier;
 mod journal;
 mod last_uses;
+mod live_session;
 mod observer;
 mod owner;
 mod peer_sessions;
 mod planted;
 mod scope;
-mod session;
 mod settings;
 mod store;
 
@@ -19,11 +19,11 @@ pub use end_reason::EndReason;
 pub use error::{KeyError, ReservationError, ResolveError};
 pub use identifier::{Identifier, SessionKey, SessionKeys};
 pub use journal::{EndConfirmation, EndTicket, LastUse, NotRecorded, SessionEnd, SessionJournal};
+pub use live_session::{LogHash, Session};
 pub use observer::SessionObserver;
 pub use owner::Owner;
 pub use peer_sessions::AnnouncedSession;
 pub use scope::{EndScope, ScopeId, SessionTarget};
-pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
 pub use store::{
     CapacityPermit, EndRecord, EndedScope, InUse, ListedSession, Reservation, SessionPage,

@@ -1,6 +1,6 @@
 //! [`SessionObserver`]: observes the sessions of a store.
 
-use crate::{end_reason::EndReason, session::Session};
+use crate::{end_reason::EndReason, live_session::Session};
 
 /// Observes the sessions of a store.
 pub trait SessionObserver: Send + Sync + 'static {

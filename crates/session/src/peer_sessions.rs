@@ -10,8 +10,8 @@ use dashmap::DashMap;
 
 use crate::{
     identifier::SessionId,
+    live_session::{Session, millis},
     scope::ScopeId,
-    session::{Session, millis},
 };
 
 /// How often a process announces all sessions in its table, and records their last uses.

@@ -43,11 +43,11 @@ use crate::{
     identifier::{RandomPart, SessionId, SessionKeys},
     journal::SessionJournal,
     last_uses::LastUses,
+    live_session::{Session, Timeouts, millis},
     observer::SessionObserver,
     owner::Owner,
     peer_sessions::PeerSessions,
     scope::SessionTarget,
-    session::{Session, Timeouts, millis},
     settings::SessionSettings,
 };
 
@@ -75,8 +75,8 @@ pub struct SessionStore(Arc<Inner>);
 
 struct Inner {
     keys: ArcSwap<SessionKeys>,
-    /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It
-    /// changes after `keys`.
+    /// Counts the key lists, up to
+    /// [`UNCACHED_GENERATION`](crate::live_session::UNCACHED_GENERATION). It changes after `keys`.
     key_generation: AtomicU16,
     timeouts: Timeouts,
     /// The maximum age at which a session without a known use is adopted, in milliseconds.

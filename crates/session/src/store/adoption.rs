@@ -12,10 +12,10 @@ use crate::{
     identifier::{
         AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open,
     },
+    live_session::{NewSession, Session, millis},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::SessionTarget,
-    session::{NewSession, Session, millis},
 };
 
 /// An opened identifier.

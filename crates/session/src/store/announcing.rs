@@ -12,10 +12,10 @@ use super::{Inner, SessionStore, capacity::Elsewhere};
 use crate::{
     identifier::SessionId,
     journal::JOURNAL_BATCH,
+    live_session::Session,
     owner::Owner,
     peer_sessions::{AnnouncedSession, short_id},
     scope::ScopeId,
-    session::Session,
 };
 
 impl SessionStore {

@@ -11,7 +11,7 @@ use std::{
 use dashmap::{DashMap, Entry};
 
 use super::last_use_heap::{Evicted, LastUseHeap};
-use crate::{error::ReservationError, owner::Owner, scope::ScopeId, session::Session};
+use crate::{error::ReservationError, live_session::Session, owner::Owner, scope::ScopeId};
 
 /// Counts sessions and reservations, in total and per owner, and selects the session that a new one
 /// evicts.

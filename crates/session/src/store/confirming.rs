@@ -15,10 +15,10 @@ use crate::{
     ends::{ALL_GENERATIONS, IncludingEnd},
     identifier::{self, SessionId},
     journal::{EndTicket, NotRecorded, SessionEnd},
+    live_session::{Session, millis},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::{ScopeId, SessionTarget},
-    session::{Session, millis},
 };
 
 /// Completes when the end of a session is recorded. Created by [`SessionStore::end_and_record`] and

@@ -15,10 +15,10 @@ use crate::{
     error::ReservationError,
     identifier::SessionId,
     journal::{EndTicket, SessionEnd},
+    live_session::{Session, Status},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::{EndScope, ScopeId},
-    session::{Session, Status},
 };
 
 /// The result of [`SessionStore::end_scope`].

@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 use super::SessionStore;
 use crate::{
     identifier::{Generation, Identifier},
-    session::Session,
+    live_session::Session,
 };
 
 /// A session in use by a request or a stream. Created by [`SessionStore::resolve`] and

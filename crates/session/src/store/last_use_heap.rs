@@ -2,7 +2,7 @@
 
 use std::{ptr, sync::Arc};
 
-use crate::session::{Eviction, Session};
+use crate::live_session::{Eviction, Session};
 
 /// A binary heap with the least recently used session first. Each session stores its position, so
 /// it is removed without a search.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::SessionStore;
-use crate::session::{LogHash, Session, millis};
+use crate::live_session::{LogHash, Session, millis};
 
 /// A session in the table, at the time of the listing.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use portcullis_metadata::Now;
 use super::SessionStore;
 use crate::{
     journal::{JOURNAL_BATCH, LastUse},
+    live_session::{Session, millis},
     peer_sessions::RECORD_INTERVAL,
-    session::{Session, millis},
 };
 
 impl SessionStore {

@@ -17,9 +17,9 @@ use crate::{
         AssociatedData, Generation, Identifier, MAX_BACKEND_ID, Record, SessionId, SessionKey,
         Version, seal,
     },
+    live_session::{NewSession, Session, millis},
     owner::Owner,
     scope::SessionTarget,
-    session::{NewSession, Session, millis},
 };
 
 /// The capacity for one session. It is released on drop. Created by [`SessionStore::reserve`].

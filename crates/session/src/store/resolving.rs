@@ -9,9 +9,9 @@ use crate::{
     end_reason::EndReason,
     error::ResolveError,
     identifier::{self, Generation, RandomPart},
+    live_session::{Session, Status, millis},
     owner::Owner,
     scope::SessionTarget,
-    session::{Session, Status, millis},
 };
 
 /// A session and the identifier by which it was found. `None` stands for [`Session::first`].

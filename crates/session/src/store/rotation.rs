@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Inner, SWEEP_BATCH, SessionStore, resolving::Found};
 use crate::{
     identifier::{Generation, Identifier},
-    session::{EndedGenerations, Session, millis},
+    live_session::{EndedGenerations, Session, millis},
 };
 
 impl SessionStore {

@@ -1,7 +1,7 @@
 //! Pages of sessions contain each one once; ends also apply to sessions in no table.
 
 use super::{process::two, *};
-use crate::{scope::EndScope, session::LogHash};
+use crate::{live_session::LogHash, scope::EndScope};
 
 /// E12: the pages contain each session once, in the order of the log hashes, and none that has
 /// ended.

@@ -168,7 +168,7 @@ pub(super) mod tests {
     use super::*;
     use crate::{
         identifier::{Generation, Record, SessionKey, Version},
-        session::NewSession,
+        live_session::NewSession,
     };
 
     const TIMEOUTS: Timeouts = Timeouts {
@@ -176,7 +176,7 @@ pub(super) mod tests {
         lifetime: 600_000,
     };
 
-    pub(in crate::session) fn opened_at(monotonic: Duration) -> Session {
+    pub(in crate::live_session) fn opened_at(monotonic: Duration) -> Session {
         created_before(monotonic, Duration::ZERO)
     }
 

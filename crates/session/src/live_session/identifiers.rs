@@ -143,7 +143,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::lifecycle::tests::opened_at;
+    use crate::live_session::lifecycle::tests::opened_at;
 
     const GRACE_PERIOD: Duration = Duration::from_secs(5 * 60);
     const MILLISECOND: Duration = Duration::from_millis(1);
