@@ -19,7 +19,7 @@ pub use self::error::VerifierBuilderError;
 use crate::{
     issuer::TrustedIssuer,
     settings::IssuerSettings,
-    verifier::{Verifier, VerifierSettings},
+    verify::{Verifier, VerifierSettings},
 };
 
 /// How often introspected tokens that are watched are checked again if they are due.

@@ -10,7 +10,7 @@ use crate::{
     recheck::{TokenCheck, WatchedToken},
     token_hash::TokenHash,
     verified_token::VerifiedToken,
-    verifier::Verifier,
+    verify::Verifier,
 };
 
 /// An introspected token that can be introspected again. [`Verifier::hold`] creates it.

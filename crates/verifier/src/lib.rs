@@ -25,7 +25,7 @@ mod single_flight;
 mod time;
 mod token_hash;
 mod verified_token;
-mod verifier;
+mod verify;
 
 pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
@@ -45,7 +45,7 @@ pub use settings::{
     IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
 };
 pub use verified_token::VerifiedToken;
-pub use verifier::{RuleCheck, TokenRule, Verifier, VerifierSettings};
+pub use verify::{RuleCheck, TokenRule, Verifier, VerifierSettings};
 
 #[cfg(test)]
 mod testing;

@@ -5,14 +5,14 @@ mod explanation;
 mod opaque_token;
 mod rejection_log;
 mod settings;
-mod verification;
+mod uncached;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::JoseError;
 use portcullis_metadata::{AccessToken, Clock, Now, ResourceUri};
 
-use self::verification::Verified;
+use self::uncached::Verified;
 pub use self::{
     explanation::{RuleCheck, TokenRule},
     settings::VerifierSettings,
