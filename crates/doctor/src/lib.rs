@@ -42,7 +42,7 @@ mod challenge;
 mod client_authentication;
 mod configured_issuer;
 mod cors;
-mod doctor;
+mod examination;
 mod issuer;
 mod keys;
 mod malformed;
@@ -61,7 +61,7 @@ mod time;
 mod token;
 
 pub use configured_issuer::{ConfiguredIssuer, ConfiguredResource, algorithms_to_configure};
-pub use doctor::Doctor;
+pub use examination::Doctor;
 pub use page::{asks_for_tls, describe_response};
 pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};
 pub use setting_names::SettingNames;
