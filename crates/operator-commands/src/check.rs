@@ -10,7 +10,7 @@ use portcullis_config::{
     ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides, plan::Plan,
 };
 use portcullis_doctor::{Report as OnlineReport, Verdict};
-use portcullis_serve::{Kept, Product, runnable_plan};
+use portcullis_serve::{Persistence, Product, runnable_plan};
 use portcullis_terminal::{counted, print_json, print_note, print_warning};
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<Ex
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = crate::load(&arguments.config, Overrides::default())?;
     match runnable_plan(&loaded.config) {
-        Ok(plan) => match Kept::examine(&plan) {
+        Ok(plan) => match Persistence::examine(&plan) {
             found if found.is_empty() => Ok((loaded, plan)),
             found => Err(ConfigErrors(loaded.places.locate(found))),
         },

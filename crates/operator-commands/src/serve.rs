@@ -2,8 +2,8 @@
 
 use portcullis_config::{ConfigErrors, Overrides, plan::Plan};
 use portcullis_serve::{
-    AdminListener, ConfigSource, Kept, Listeners, PassedListener, Program, ServeError, Server,
-    Signals, bind,
+    AdminListener, ConfigSource, Listeners, PassedListener, Persistence, Program, ServeError,
+    Server, Signals, bind,
 };
 use portcullis_telemetry::{AccessLog, LogFormat};
 
@@ -38,8 +38,11 @@ pub(crate) fn run(
         tracing::warn!("{warning}");
     }
     // Before a port is bound: clients do not wait for a server that cannot start.
-    let Some(kept) =
-        runtime.block_on(Kept::open(&plan, program.product, signals.shutdown.clone()))?
+    let Some(persistence) = runtime.block_on(Persistence::open(
+        &plan,
+        program.product,
+        signals.shutdown.clone(),
+    ))?
     else {
         return Ok(());
     };
@@ -68,7 +71,7 @@ pub(crate) fn run(
             admin,
         })
         .access_log(AccessLog::start(format)?)
-        .kept(kept);
+        .persistence(persistence);
     runtime
         .block_on(server.serve(signals))
         .map_err(|error| match error {

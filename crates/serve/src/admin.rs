@@ -240,7 +240,9 @@ mod tests {
     use super::*;
     use portcullis_config::{from_text, plan::Plan};
 
-    use crate::{observers::Observers, sessions::kept::KeptSessions, state::Process};
+    use crate::{
+        observers::Observers, persistence::session_persistence::SessionPersistence, state::Process,
+    };
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -283,8 +285,12 @@ mod tests {
             metrics: None,
             traces: None,
         };
-        let (process, _) =
-            Process::new(&plan, clock, observers, &mut KeptSessions::in_memory(&plan));
+        let (process, _) = Process::new(
+            &plan,
+            clock,
+            observers,
+            &mut SessionPersistence::in_memory(&plan),
+        );
         let state = Arc::new(ArcSwap::from_pointee(
             ServerState::new(&plan, &process, None).unwrap(),
         ));

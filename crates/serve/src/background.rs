@@ -15,9 +15,10 @@ use super::{
     admin::AdminServer,
     limit_exchange::{self, CurrentLimits},
     memory,
+    persistence::session_persistence,
     reload::Reloader,
     revocations::CurrentRevocations,
-    sessions::{kept, replicas::Replicas, shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
+    sessions::{replicas::Replicas, shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
     state::ServerState,
     sweep,
 };
@@ -71,7 +72,9 @@ impl BackgroundTasks {
         } = inputs;
         let process = state.load().process().clone();
         if records_last_uses {
-            tokio::spawn(kept::record_last_uses(process.sessions.clone()));
+            tokio::spawn(session_persistence::record_last_uses(
+                process.sessions.clone(),
+            ));
         }
         let (last_sessions, sessions_at_shutdown) = oneshot::channel();
         let upstream_ends = tokio::spawn(upstream_ender.run(sessions_at_shutdown));

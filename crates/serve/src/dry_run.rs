@@ -7,7 +7,7 @@ use portcullis_telemetry::{AccessLog, LogFormat};
 
 use super::{
     observers::Observers,
-    sessions::kept::KeptSessions,
+    persistence::session_persistence::SessionPersistence,
     state::{Process, ServerState},
 };
 use portcullis_config::{Config, Diagnostic, KeyPath, plan::Plan};
@@ -35,13 +35,18 @@ fn build_in_runtime(plan: &Plan) -> anyhow::Result<()> {
 
 fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-    let mut kept = KeptSessions::in_memory(plan);
+    let mut persistence = SessionPersistence::in_memory(plan);
     let observers = Observers {
         access,
         audit: None,
         metrics: None,
         traces: None,
     };
-    let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
+    let (process, _) = Process::new(
+        plan,
+        Arc::new(SystemClock::new()),
+        observers,
+        &mut persistence,
+    );
     ServerState::new(plan, &process, None).map(drop)
 }

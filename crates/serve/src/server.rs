@@ -15,9 +15,9 @@ use super::{
     drain,
     error::ServeError,
     file_limit,
-    kept::Kept,
     listener::bind,
     observers::Observers,
+    persistence::Persistence,
     reload::{ConfigSource, Reloader},
     shutdown::Shutdown,
     signals::Signals,
@@ -80,7 +80,7 @@ pub struct Server {
     source: Option<ConfigSource>,
     listeners: Option<Listeners>,
     access: Arc<AccessLog>,
-    kept: Option<Kept>,
+    persistence: Option<Persistence>,
 }
 
 impl Server {
@@ -93,7 +93,7 @@ impl Server {
             source: None,
             listeners: None,
             access,
-            kept: None,
+            persistence: None,
         }
     }
 
@@ -125,9 +125,9 @@ impl Server {
     }
 
     /// Sets the sessions and the audit trail, if they are already open.
-    pub fn kept(self, kept: Kept) -> Self {
+    pub fn persistence(self, persistence: Persistence) -> Self {
         Self {
-            kept: Some(kept),
+            persistence: Some(persistence),
             ..self
         }
     }
@@ -151,19 +151,29 @@ impl Server {
             source,
             listeners,
             access,
-            kept,
+            persistence,
         } = self;
-        let kept = match kept {
-            Some(kept) => kept,
-            None => match Kept::open(&plan, program.product, signals.shutdown.clone()).await? {
-                Some(kept) => kept,
-                None => return Ok(()),
-            },
+        let persistence = match persistence {
+            Some(persistence) => persistence,
+            None => {
+                match Persistence::open(&plan, program.product, signals.shutdown.clone()).await? {
+                    Some(persistence) => persistence,
+                    None => return Ok(()),
+                }
+            }
         };
         let listeners = listeners.map_or_else(|| Listeners::bind(&plan), Ok)?;
-        run(program, plan, source, listeners, access, kept, signals)
-            .await
-            .map_err(ServeError::of)
+        run(
+            program,
+            plan,
+            source,
+            listeners,
+            access,
+            persistence,
+            signals,
+        )
+        .await
+        .map_err(ServeError::of)
     }
 }
 
@@ -173,7 +183,7 @@ async fn run(
     source: Option<ConfigSource>,
     listeners: Listeners,
     access: Arc<AccessLog>,
-    Kept { sessions, audit }: Kept,
+    Persistence { sessions, audit }: Persistence,
     Signals { shutdown, hangups }: Signals,
 ) -> anyhow::Result<()> {
     // Process: the listener, the limit of open files.
@@ -204,8 +214,8 @@ async fn run(
             .map(|_| Metrics::new(program.product.version, plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
-    let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
-    let (mut process, upstream_ender) = Process::new(&plan, clock, observers, &mut kept);
+    let mut persistence = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
+    let (mut process, upstream_ender) = Process::new(&plan, clock, observers, &mut persistence);
     process.product = program.product;
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
@@ -213,7 +223,7 @@ async fn run(
     if let Some(shortage) = shortage {
         shortage.warn();
     }
-    kept.report();
+    persistence.report();
     state.spawn_key_refresh();
     let tls = plan
         .tls
@@ -245,7 +255,7 @@ async fn run(
             .map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state)))
             .transpose()?,
         return_freed_memory: program.return_freed_memory,
-        records_last_uses: kept.journal().is_some() || process.replicas.is_some(),
+        records_last_uses: persistence.journal().is_some() || process.replicas.is_some(),
     };
     let tasks = BackgroundTasks::start(&state, inputs);
     // Clients wait in the queue of the listener until the ends of other replicas are known.
@@ -267,7 +277,7 @@ async fn run(
         state,
         workers: end,
         tasks,
-        kept,
+        persistence,
         access,
         audit,
         traces,

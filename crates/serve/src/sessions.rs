@@ -2,7 +2,6 @@
 
 pub(super) mod events;
 pub(super) mod initialize;
-pub(super) mod kept;
 #[cfg(feature = "redis")]
 pub(super) mod replicas;
 pub(super) mod shutdown;

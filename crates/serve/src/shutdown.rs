@@ -9,10 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     background::BackgroundTasks,
-    sessions::{
-        kept::{self, KeptSessions},
-        shutdown::end_all,
-    },
+    persistence::session_persistence::{self, SessionPersistence},
+    sessions::shutdown::end_all,
     state::ServerState,
     worker_pool::WorkersEnd,
 };
@@ -26,7 +24,7 @@ pub(super) struct Shutdown {
     pub(super) state: Arc<ArcSwap<ServerState>>,
     pub(super) workers: WorkersEnd,
     pub(super) tasks: BackgroundTasks,
-    pub(super) kept: KeptSessions,
+    pub(super) persistence: SessionPersistence,
     pub(super) access: Arc<AccessLog>,
     pub(super) audit: Option<AuditTrail>,
     pub(super) traces: Option<TraceExport>,
@@ -40,7 +38,7 @@ impl Shutdown {
             state,
             workers,
             mut tasks,
-            kept,
+            persistence,
             access,
             audit,
             traces,
@@ -57,7 +55,7 @@ impl Shutdown {
         let audit_deadline = deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT);
         let ended = end_all(
             sessions,
-            kept.continue_after_restart(),
+            persistence.continue_after_restart(),
             audit.as_ref(),
             audit_deadline,
         )
@@ -74,8 +72,8 @@ impl Shutdown {
             }
         };
         let write_journal = async {
-            if let Some(journal) = kept.journal() {
-                kept::finish(&journal, left).await;
+            if let Some(journal) = persistence.journal() {
+                session_persistence::finish(&journal, left).await;
             }
         };
         let send_traces = async {

@@ -11,9 +11,7 @@ use super::{
     request::{EndOwners, EndTarget, OwnerFilter, OwnerNames},
     response::AdminError,
 };
-use crate::administration::EndResult;
-
-use crate::state::ServerState;
+use crate::{administration::EndResult, state::ServerState};
 
 /// Sessions that have ended in this process, and whose end is being recorded.
 #[derive(Debug)]
@@ -197,7 +195,7 @@ mod tests {
 
     use crate::{
         observers::Observers,
-        sessions::kept::KeptSessions,
+        persistence::session_persistence::SessionPersistence,
         state::{Process, ServerState},
     };
 
@@ -225,7 +223,7 @@ mod tests {
                 metrics: None,
                 traces: None,
             },
-            &mut KeptSessions::in_memory(&plan),
+            &mut SessionPersistence::in_memory(&plan),
         );
         ServerState::new(&plan, &process, None).unwrap()
     }

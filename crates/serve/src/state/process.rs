@@ -5,11 +5,11 @@ use portcullis_endpoint::StreamRegistry;
 use portcullis_metadata::Clock;
 use portcullis_session::SessionStore;
 
-use super::super::{
+use crate::{
     observers::Observers,
+    persistence::session_persistence::SessionPersistence,
     sessions::{
         events::SessionEvents,
-        kept::KeptSessions,
         replicas::Replicas,
         upstream_end::{UpstreamEndQueue, UpstreamEnder},
     },
@@ -44,7 +44,7 @@ impl Process {
         plan: &Plan,
         clock: Arc<dyn Clock>,
         observers: Observers,
-        kept: &mut KeptSessions,
+        persistence: &mut SessionPersistence,
     ) -> (Self, UpstreamEnder) {
         let (upstream_ends, ender) = UpstreamEndQueue::new();
         let events = SessionEvents {
@@ -52,12 +52,12 @@ impl Process {
             audit: observers.audit.clone(),
             metrics: observers.metrics.clone(),
         };
-        let sessions = kept.store(Arc::clone(&clock), Arc::new(events));
+        let sessions = persistence.store(Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
         let process = Self {
             sessions,
-            replicas: kept.replicas().cloned(),
+            replicas: persistence.replicas().cloned(),
             streams,
             clock,
             product: Product::default(),

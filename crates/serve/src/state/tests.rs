@@ -6,7 +6,7 @@ use portcullis_telemetry::LogFormat;
 use super::*;
 use portcullis_config::from_text;
 
-use crate::{observers::Observers, sessions::kept::KeptSessions};
+use crate::{observers::Observers, persistence::session_persistence::SessionPersistence};
 
 const CONFIG: &str = r#"
     base_url = "http://127.0.0.1:3000"
@@ -75,7 +75,7 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
             metrics: None,
             traces: None,
         },
-        &mut KeptSessions::in_memory(&first),
+        &mut SessionPersistence::in_memory(&first),
     );
     let old = ServerState::new(&first, &process, None).unwrap();
     let new = ServerState::new(&plan(edits), &process, Some(&old)).unwrap();

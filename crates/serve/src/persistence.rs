@@ -1,4 +1,7 @@
-//! [`Kept`]: what outlives the process, opened before anything else starts.
+//! [`Persistence`]: what outlives the process, opened before anything else starts.
+
+pub(crate) mod session_persistence;
+mod state_directory;
 
 use std::sync::Arc;
 
@@ -11,7 +14,8 @@ use portcullis_metadata::SystemClock;
 use portcullis_store::{StateDirectory, StateError};
 use tokio::sync::watch;
 
-use super::{error::ServeError, sessions::kept::KeptSessions, state_directory};
+use self::session_persistence::SessionPersistence;
+use super::error::ServeError;
 use portcullis_config::container::is_container;
 use portcullis_config::{
     Diagnostic, KeyPath,
@@ -20,16 +24,16 @@ use portcullis_config::{
 };
 
 /// The sessions and the audit trail of earlier processes, which this one continues.
-pub struct Kept {
-    pub(super) sessions: KeptSessions,
+pub struct Persistence {
+    pub(super) sessions: SessionPersistence,
     pub(super) audit: Option<AuditTrail>,
 }
 
-impl Kept {
+impl Persistence {
     /// Keeps nothing: the sessions end with the process, and there is no audit trail.
     pub fn in_memory(plan: &Plan) -> Self {
         Self {
-            sessions: KeptSessions::in_memory(plan),
+            sessions: SessionPersistence::in_memory(plan),
             audit: None,
         }
     }
@@ -83,12 +87,13 @@ impl Kept {
             Directory::Off => Ok(None),
             Directory::Unusable(error) => Err(error),
         };
-        let opened = directory
-            .and_then(|directory| KeptSessions::open(plan, directory, Arc::clone(&clock) as _));
+        let opened = directory.and_then(|directory| {
+            SessionPersistence::open(plan, directory, Arc::clone(&clock) as _)
+        });
         let sessions = match opened {
             Ok(sessions) => sessions,
             Err(error) if plan.session.without_state == WithoutState::RejectEnds => {
-                KeptSessions::without_directory(plan, &error)
+                SessionPersistence::without_directory(plan, &error)
             }
             Err(error) => return Err(anyhow!(refusal(&error))),
         };

@@ -9,14 +9,12 @@ use portcullis_session::{
 use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
 use tokio::time::timeout;
 
-use super::replicas::Replicas;
+use crate::{periodic::every, sessions::replicas::Replicas};
 use portcullis_config::container::{is_container, is_on_volume};
 use portcullis_config::plan::{Plan, ReplicasPlan, SessionPlan};
 
-use crate::periodic::every;
-
 /// The settings of the session store, and its records outside the process.
-pub(crate) struct KeptSessions {
+pub(crate) struct SessionPersistence {
     settings: SessionSettings,
     /// Whether the configuration has the keys of identifiers, so that they outlive the container.
     are_keys_configured: bool,
@@ -36,7 +34,7 @@ pub(crate) struct KeptSessions {
 /// Records nothing, and confirms no end.
 struct NoJournal;
 
-impl KeptSessions {
+impl SessionPersistence {
     /// Keeps nothing in a directory.
     pub(crate) fn in_memory(plan: &Plan) -> Self {
         let SessionPlan {
@@ -65,30 +63,30 @@ impl KeptSessions {
         directory: Option<StateDirectory>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StateError> {
-        let mut kept = Self::in_memory(plan);
+        let mut persistence = Self::in_memory(plan);
         let Some(directory) = directory else {
-            return Ok(kept);
+            return Ok(persistence);
         };
-        kept.directory = Some(directory.path().to_owned());
+        persistence.directory = Some(directory.path().to_owned());
         // A new directory with shared keys is that of another replica, which continues sessions.
         let must_know_ends = directory.was_used() && plan.replicas.is_none();
         if plan.session.key_sources.is_none() {
-            kept.settings.keys = directory.session_keys()?;
+            persistence.settings.keys = directory.session_keys()?;
         }
         let SessionSettings {
             lifetime,
             idle_timeout,
             ..
-        } = kept.settings;
+        } = persistence.settings;
         let retention = Retention {
             lifetime,
             idle_timeout,
         };
         let unknown = must_know_ends.then(|| end_of_earlier(&*clock));
         let (journal, recovered) = FileJournal::open(directory, retention, clock, unknown)?;
-        (kept.journal, kept.recovered) = (Some(Arc::new(journal)), recovered);
-        (kept.are_continued, kept.ends_earlier) = (true, false);
-        Ok(kept)
+        (persistence.journal, persistence.recovered) = (Some(Arc::new(journal)), recovered);
+        (persistence.are_continued, persistence.ends_earlier) = (true, false);
+        Ok(persistence)
     }
 
     /// Runs without the state directory: earlier sessions have ended, and no end is confirmed.
