@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     admin::AdminServer,
-    limit_exchange::{self, CurrentLimits},
+    limits::exchange::{self, CurrentLimits},
     memory,
     persistence::session_persistence,
     reload::Reloader,
@@ -84,7 +84,7 @@ impl BackgroundTasks {
                 Arc::new(CurrentLimits(Arc::clone(state))),
                 Arc::new(CurrentRevocations(Arc::clone(state))),
             );
-            limit_exchange::start(state, &replicas);
+            exchange::start(state, &replicas);
             ReplicasTask { task, replicas }
         });
         tokio::spawn(sweep::streams(Arc::clone(state)));

@@ -18,8 +18,8 @@ use tokio::{
 
 use super::{
     changed_files::{CHECK_PERIOD, ChangedFiles},
-    file_limit,
     file_versions::FileVersions,
+    limits::open_files,
     state::ServerState,
 };
 use candidate::{Candidate, Reading};
@@ -174,7 +174,7 @@ impl Reloader {
             );
             return Ok(());
         }
-        let shortage = file_limit::fit_reloaded(&mut plan, self.max_connections);
+        let shortage = open_files::fit_reloaded(&mut plan, self.max_connections);
         let previous = self.state.load_full();
         let current = Arc::new(ServerState::new(
             &plan,

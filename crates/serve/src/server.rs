@@ -14,7 +14,7 @@ use super::{
     changed_files::ChangedFiles,
     drain,
     error::ServeError,
-    file_limit,
+    limits::open_files,
     listener::bind,
     observers::Observers,
     persistence::Persistence,
@@ -189,7 +189,7 @@ async fn run(
     // Process: the listener, the limit of open files.
     let address = listeners.clients.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listeners.clients)?;
-    let shortage = file_limit::fit(&mut plan);
+    let shortage = open_files::fit(&mut plan);
     if plan.replicas.is_some() {
         // Replicas count requests together if they hash clients with the same key.
         LimitHasher::set_key(&plan.session.settings.keys.limit_key());

@@ -3,7 +3,6 @@
 
 mod builder;
 mod ending;
-mod limits;
 mod metrics;
 mod process;
 mod replaced;
@@ -27,14 +26,13 @@ use tokio::{task::JoinSet, time::timeout};
 
 use self::{
     builder::{ConfiguredIssuer, PreviousParts, StateBuilder},
-    limits::SharedLimits,
     replaced::ReplacedResources,
     resource::Resource,
 };
 use super::{
     forwarded_headers::ForwardedHeaders,
     health::{self, Readiness},
-    numbered_limits::NumberedLimits,
+    limits::{registry::LimitRegistry, shared::SharedLimits},
     sessions::replicas::Replicas,
 };
 use portcullis_config::plan::{Plan, UpstreamPlan};
@@ -53,7 +51,7 @@ pub(super) struct ServerState {
     resources: Vec<Arc<Resource>>,
     issuers: Vec<ConfiguredIssuer>,
     limits: SharedLimits,
-    numbered_limits: NumberedLimits,
+    limit_registry: LimitRegistry,
     origins: OriginPolicy,
     shutdown_timeout: Duration,
     shutdown_delay: Duration,
@@ -100,7 +98,7 @@ impl ServerState {
             })
         });
         Ok(Self {
-            numbered_limits: NumberedLimits::new(limits.named().chain(of_rules)),
+            limit_registry: LimitRegistry::new(limits.named().chain(of_rules)),
             replaced: match previous {
                 Some(previous) => previous
                     .replaced
@@ -207,8 +205,8 @@ impl ServerState {
     }
 
     /// Returns the rate limits that replicas count together.
-    pub(super) fn numbered_limits(&self) -> &NumberedLimits {
-        &self.numbered_limits
+    pub(super) fn limit_registry(&self) -> &LimitRegistry {
+        &self.limit_registry
     }
 
     /// Returns the parts that outlive this configuration.

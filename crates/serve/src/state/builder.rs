@@ -15,11 +15,11 @@ use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
 use super::{
-    limits::SharedLimits,
     process::Process,
     resource::{Resource, ResourceInputs, RuleLimit},
     upstream::ResourceUpstream,
 };
+use crate::limits::shared::SharedLimits;
 use portcullis_config::{
     Diagnostic, KeyPath,
     file::Authorization,

@@ -1,4 +1,4 @@
-//! [`NumberedLimits`]: the rate limits of a configuration, by numbers that replicas have in common.
+//! [`LimitRegistry`]: the rate limits of a configuration, by numbers that replicas have in common.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,11 +8,11 @@ use sha2::{Digest as _, Sha256};
 
 /// The rate limits of a configuration, by numbers that all replicas with the same configuration
 /// use.
-pub(super) struct NumberedLimits(HashMap<u64, Arc<RateLimiter>>);
+pub(crate) struct LimitRegistry(HashMap<u64, Arc<RateLimiter>>);
 
-impl NumberedLimits {
+impl LimitRegistry {
     /// Numbers limits by their names.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         limits: impl IntoIterator<Item = (String, &'a Arc<RateLimiter>)>,
     ) -> Self {
         Self(
@@ -25,7 +25,7 @@ impl NumberedLimits {
 
     /// Takes the requests that were counted here. A limit that is new counts from the first call
     /// on.
-    pub(super) fn take_uses(&self) -> Vec<LimitUse> {
+    pub(crate) fn take_uses(&self) -> Vec<LimitUse> {
         let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
             let limit = *limit;
             limiter
@@ -43,7 +43,7 @@ fn number(name: &str) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-impl LimitCounts for NumberedLimits {
+impl LimitCounts for LimitRegistry {
     fn add(&self, uses: &[LimitUse]) {
         for used in uses {
             if let Some(limiter) = self.0.get(&used.limit) {
@@ -70,11 +70,11 @@ mod tests {
             RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
         };
         let [one_here, other_here, one_there, other_there] = [(); 4].map(|()| limiter(3));
-        let here = NumberedLimits::new([
+        let here = LimitRegistry::new([
             ("one".to_owned(), &one_here),
             ("other".to_owned(), &other_here),
         ]);
-        let there = NumberedLimits::new([
+        let there = LimitRegistry::new([
             ("other".to_owned(), &other_there),
             ("one".to_owned(), &one_there),
         ]);

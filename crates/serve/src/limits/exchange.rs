@@ -7,17 +7,17 @@ use arc_swap::ArcSwap;
 use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
 
-use super::{periodic::every, sessions::replicas::Replicas, state::ServerState};
+use crate::{periodic::every, sessions::replicas::Replicas, state::ServerState};
 
 /// How often the counts are exchanged.
 const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;
 
 /// Counts the requests of other replicas in the current configuration.
-pub(super) struct CurrentLimits(pub(super) Arc<ArcSwap<ServerState>>);
+pub(crate) struct CurrentLimits(pub(crate) Arc<ArcSwap<ServerState>>);
 
 impl LimitCounts for CurrentLimits {
     fn add(&self, uses: &[LimitUse]) {
-        self.0.load().numbered_limits().add(uses);
+        self.0.load().limit_registry().add(uses);
     }
 }
 
@@ -26,7 +26,7 @@ impl LimitCounts for CurrentLimits {
     not(feature = "redis"),
     expect(unreachable_code, reason = "there are no replicas")
 )]
-pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
+pub(crate) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
     tokio::spawn(run(Arc::clone(state), replicas.clone()));
 }
 
@@ -36,7 +36,7 @@ async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
     every(INTERVAL, || {
         let state = state.load();
         state.process().sessions.announce_opened();
-        let uses = state.numbered_limits().take_uses();
+        let uses = state.limit_registry().take_uses();
         if !uses.is_empty() {
             replicas.share_limit_uses(&uses);
         }

@@ -24,7 +24,7 @@ const ISSUER_RESERVE: usize = 4;
 
 /// Raises the process's limit of open files for the plan, at most to the hard limit. If that is not
 /// enough, lowers the plan's connection limits in proportion. Returns `None` if nothing is lowered.
-pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
+pub(crate) fn fit(plan: &mut Plan) -> Option<Shortage> {
     let upstreams = connection_limits(plan);
     let wanted = Files::wanted(plan, &upstreams);
     let limit = raise(wanted.total())?;
@@ -41,7 +41,7 @@ pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
 
 /// As [`fit`] for the plan of a reload: the running server accepts `clients` connections, which a
 /// reload does not change. Only those of upstreams are lowered.
-pub(super) fn fit_reloaded(plan: &mut Plan, clients: usize) -> Option<Shortage> {
+pub(crate) fn fit_reloaded(plan: &mut Plan, clients: usize) -> Option<Shortage> {
     let configured = std::mem::replace(&mut plan.limits.max_connections, clients);
     let upstreams = connection_limits(plan);
     let wanted = Files::wanted(plan, &upstreams);
@@ -75,7 +75,7 @@ fn set(upstreams: &[ConnectionLimit], fitted: &Files) {
 }
 
 /// A limit of open files that is too low for the configured plan.
-pub(super) struct Shortage {
+pub(crate) struct Shortage {
     limit: FileLimit,
     /// The number of files after a restart, which accepts the configured number of clients.
     needed: usize,
@@ -85,7 +85,7 @@ pub(super) struct Shortage {
 
 impl Shortage {
     /// Logs the lowered limits and the fix.
-    pub(super) fn warn(&self) {
+    pub(crate) fn warn(&self) {
         tracing::warn!(
             files.limit = self.limit.files,
             files.needed = self.needed,

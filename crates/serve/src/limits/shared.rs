@@ -6,11 +6,11 @@ use portcullis_guard::limit::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter
 use portcullis_metadata::Clock;
 
 /// The limits that all resources share, so that using several does not raise them.
-pub(super) struct SharedLimits {
+pub(crate) struct SharedLimits {
     /// The settings that they were created with.
     settings: Settings,
-    pub(super) guard: GuardLimits,
-    pub(super) body_budget: Arc<BodyBudget>,
+    pub(crate) guard: GuardLimits,
+    pub(crate) body_budget: Arc<BodyBudget>,
 }
 
 /// The settings of the limits.
@@ -35,7 +35,7 @@ struct InFlight {
 impl SharedLimits {
     /// Returns the limits of a plan. Those whose settings are equal to the previous ones are kept,
     /// with their counts.
-    pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, previous: Option<&Self>) -> Self {
+    pub(crate) fn new(plan: &Plan, clock: &Arc<dyn Clock>, previous: Option<&Self>) -> Self {
         let settings = Settings {
             per_address: plan.rates.per_address,
             per_principal: plan.rates.per_principal,
@@ -85,11 +85,11 @@ impl SharedLimits {
     }
 
     /// Returns the size of the budget of request bodies in bytes.
-    pub(super) fn body_budget_bytes(&self) -> usize {
+    pub(crate) fn body_budget_bytes(&self) -> usize {
         self.settings.body_budget
     }
 
-    pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
         let limits = [
             ("per_address", &self.guard.per_address),
             ("per_principal", &self.guard.per_principal),
