@@ -36,7 +36,8 @@ fn code_of(text: &str) -> String {
                 .peek()
                 .is_some_and(|next| next.trim_start().starts_with("#["))
         {
-            lines.next();
+            // An attribute can have several lines.
+            while lines.next().is_some_and(|line| !line.ends_with(']')) {}
         }
         match lines.peek() {
             Some(next)
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn comments_tests_and_other_names_are_ignored() {
-        let text = "//! [`X`](crate::a::X)\n    /// crate::b::c\n#[cfg(test)]\nuse crate::d::E;\nfn f() { $crate::g(); my_crate::h(); }\n#[cfg(test)]\n#[expect(x)]\nmod tests {\n    use crate::i::J;\n}";
+        let text = "//! [`X`](crate::a::X)\n    /// crate::b::c\n#[cfg(test)]\nuse crate::d::E;\nfn f() { $crate::g(); my_crate::h(); }\n#[cfg(test)]\n#[expect(x)]\n#[expect(\n    y\n)]\nmod tests {\n    use crate::i::J;\n}";
         assert_eq!(found(text, &["p"]), [""; 0]);
     }
 }
