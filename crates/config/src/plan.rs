@@ -12,7 +12,7 @@ mod introspection;
 mod issuers;
 mod limits;
 mod rates;
-#[cfg(feature = "redis")]
+#[cfg_attr(not(feature = "redis"), path = "plan/replicas/without_redis.rs")]
 mod replicas;
 mod resources;
 mod secret_files;
@@ -24,8 +24,6 @@ mod tls;
 mod traces;
 mod upstream;
 mod warnings;
-#[cfg(not(feature = "redis"))]
-mod without_replicas;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -35,8 +33,6 @@ use portcullis_metadata::is_https_or_loopback_http;
 use portcullis_telemetry::ExportSettings;
 use url::Url;
 
-#[cfg(not(feature = "redis"))]
-use self::without_replicas as replicas;
 use crate::{
     Config, Diagnostic, Diagnostics, KeyPath,
     file::{Limits, Session},

@@ -17,8 +17,8 @@ use super::{
     memory,
     persistence::session_persistence,
     reload::Reloader,
-    revocations::CurrentRevocations,
-    sessions::{replicas::Replicas, shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
+    replicas::{Replicas, revocations::CurrentRevocations},
+    sessions::{shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
     state::ServerState,
     sweep,
 };

@@ -25,7 +25,7 @@ mod own_response;
 mod periodic;
 mod persistence;
 mod reload;
-mod revocations;
+mod replicas;
 mod router;
 mod server;
 mod sessions;

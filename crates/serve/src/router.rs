@@ -19,7 +19,7 @@ use tower_service::Service;
 use super::{
     connection::{Handler, request_body::RequestBody},
     own_response,
-    sessions::replicas::Replicas,
+    replicas::Replicas,
     state::{ServerState, Stack, StackBody},
 };
 

@@ -33,7 +33,7 @@ use super::{
     forwarded_headers::ForwardedHeaders,
     health::{self, Readiness},
     limits::{registry::LimitRegistry, shared::SharedLimits},
-    sessions::replicas::Replicas,
+    replicas::Replicas,
 };
 use portcullis_config::plan::{Plan, UpstreamPlan};
 

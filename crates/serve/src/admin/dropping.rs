@@ -8,10 +8,9 @@ use super::{
     confirmation::{self, Unconfirmed},
     response::AdminError,
 };
-use crate::administration::{DROP_NOT_SHARED, DropResult};
-
 use crate::{
-    revocations::{self, Dropped},
+    administration::{DROP_NOT_SHARED, DropResult},
+    replicas::revocations::{self, Dropped},
     state::ServerState,
 };
 

@@ -8,9 +8,9 @@ use portcullis_session::SessionStore;
 use crate::{
     observers::Observers,
     persistence::session_persistence::SessionPersistence,
+    replicas::Replicas,
     sessions::{
         events::SessionEvents,
-        replicas::Replicas,
         upstream_end::{UpstreamEndQueue, UpstreamEnder},
     },
 };

@@ -9,21 +9,22 @@ use portcullis_session::{EndScope, ScopeId};
 use portcullis_store::Revocations;
 use portcullis_verifier::{InactiveTokens, TokenId, TrustedIssuer};
 
-use super::{sessions::replicas::Replicas, state::ServerState};
+use super::Replicas;
+use crate::state::ServerState;
 
 /// The numbers of tokens and streams that were dropped with an issuer's cached tokens.
-pub(super) struct Dropped {
-    pub(super) tokens: usize,
-    pub(super) streams: usize,
+pub(crate) struct Dropped {
+    pub(crate) tokens: usize,
+    pub(crate) streams: usize,
 }
 
 /// Returns the id by which replicas name an issuer.
-pub(super) fn issuer_id(issuer: &TrustedIssuer) -> ScopeId {
+pub(crate) fn issuer_id(issuer: &TrustedIssuer) -> ScopeId {
     EndScope::Issuer(issuer.issuer().as_str()).id()
 }
 
 /// Drops the cached tokens of an issuer, and ends the streams that its tokens opened.
-pub(super) fn drop_issuer(state: &ServerState, issuer: &TrustedIssuer) -> Dropped {
+pub(crate) fn drop_issuer(state: &ServerState, issuer: &TrustedIssuer) -> Dropped {
     issuer.drop_cached_tokens();
     let tokens = state.verifiers().map(|verifier| verifier.sweep()).sum();
     let is_of_issuer = |request: &StreamRequest<'_>| {
@@ -39,7 +40,7 @@ pub(super) fn drop_issuer(state: &ServerState, issuer: &TrustedIssuer) -> Droppe
 }
 
 /// Applies what other replicas have found out about tokens to the current configuration.
-pub(super) struct CurrentRevocations(pub(super) Arc<ArcSwap<ServerState>>);
+pub(crate) struct CurrentRevocations(pub(crate) Arc<ArcSwap<ServerState>>);
 
 impl Revocations for CurrentRevocations {
     fn drop_issuer(&self, issuer: ScopeId) {
