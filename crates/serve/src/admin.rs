@@ -37,11 +37,11 @@ use self::{
 };
 use super::{
     accept::acquire_permit,
-    changed_files::{CHECK_PERIOD, CertificateFiles},
     connection::{
         self, ConnectionLimits, activity::Activity, request_body::BodyTimeouts,
         table::ConnectionTable,
     },
+    reload::key_material_files::{CHECK_PERIOD, CertificateFiles},
     state::ServerState,
     tls::Tls,
 };

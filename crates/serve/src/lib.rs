@@ -6,14 +6,12 @@ pub mod administration;
 mod backend;
 mod backend_body;
 mod background;
-mod changed_files;
 mod connection;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
 mod drain;
 mod dry_run;
 mod error;
-mod file_versions;
 mod forwarded_headers;
 mod health;
 mod legacy_calls;

@@ -2,6 +2,8 @@
 //! and the audit file.
 
 mod candidate;
+mod config_file_versions;
+pub(crate) mod key_material_files;
 
 use std::{
     path::{Path, PathBuf},
@@ -16,12 +18,11 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{
-    changed_files::{CHECK_PERIOD, ChangedFiles},
-    file_versions::FileVersions,
-    limits::open_files,
-    state::ServerState,
+use self::{
+    config_file_versions::ConfigFileVersions,
+    key_material_files::{CHECK_PERIOD, KeyMaterialFiles},
 };
+use super::{limits::open_files, state::ServerState};
 use candidate::{Candidate, Reading};
 use portcullis_config::{
     Change, Config, ConfigErrors, Loaded, Overrides, file::Reload, plan::Contents,
@@ -51,10 +52,10 @@ pub(super) struct Reloader {
     /// `None` without a configuration file.
     source: Option<ConfigSource>,
     audit: Option<AuditReopener>,
-    files: ChangedFiles,
+    files: KeyMaterialFiles,
     /// The content of the files and secrets that the running configuration names.
     contents: Contents,
-    versions: FileVersions,
+    versions: ConfigFileVersions,
     /// The number of clients' connections that the server accepts.
     max_connections: usize,
     /// The number of attempts.
@@ -68,13 +69,13 @@ impl Reloader {
         state: Arc<ArcSwap<ServerState>>,
         source: Option<ConfigSource>,
         audit: Option<AuditReopener>,
-        files: ChangedFiles,
+        files: KeyMaterialFiles,
         contents: Contents,
         max_connections: usize,
     ) -> Self {
         let versions = source
             .as_ref()
-            .map(|source| FileVersions::of(&source.file, &source.config))
+            .map(|source| ConfigFileVersions::of(&source.file, &source.config))
             .unwrap_or_default();
         Self {
             state,

@@ -11,14 +11,13 @@ use super::{
     accept,
     admin::{AdminListener, AdminServer},
     background::{BackgroundTasks, TaskInputs},
-    changed_files::ChangedFiles,
     drain,
     error::ServeError,
     limits::open_files,
     listener::bind,
     observers::Observers,
     persistence::Persistence,
-    reload::{ConfigSource, Reloader},
+    reload::{ConfigSource, Reloader, key_material_files::KeyMaterialFiles},
     shutdown::Shutdown,
     signals::Signals,
     state::{Process, ServerState},
@@ -233,7 +232,7 @@ async fn run(
     let state = Arc::new(ArcSwap::from_pointee(state));
 
     // Background tasks: reloads, ended sessions, sweeps, administrators.
-    let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
+    let files = KeyMaterialFiles::new(&plan, tls.clone(), process.sessions.clone());
     let contents = std::mem::take(&mut plan.contents);
     let admin = listeners.admin.zip(plan.admin.as_ref());
     let (reopener, max_connections) = (

@@ -104,7 +104,8 @@ mod tests {
     use tokio::io::duplex;
     use tokio_rustls::TlsConnector;
 
-    use super::{super::changed_files::CertificateFiles, *};
+    use super::*;
+    use crate::reload::key_material_files::CertificateFiles;
     use portcullis_config::{Diagnostic, file};
 
     /// A folder with a new certificate for localhost and its key.

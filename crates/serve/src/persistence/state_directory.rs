@@ -16,7 +16,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// Opens and locks a directory. While another process uses it, waits for at most `limit`. Returns
 /// `None` if `shutdown` becomes true meanwhile. Fails if the directory cannot be used, or is still
 /// in use after the limit.
-pub(crate) async fn open(
+pub(super) async fn open(
     path: &Path,
     limit: Duration,
     mut shutdown: watch::Receiver<bool>,

@@ -1,6 +1,6 @@
 //! [`Candidate`]: the configuration that a reload reads, with its differences from the running one.
 
-use super::{super::file_versions::FileVersions, ConfigSource};
+use super::{ConfigSource, config_file_versions::ConfigFileVersions};
 use portcullis_config::{
     Change, Config, ConfigErrors, Diagnostic, changes, keep_until_restart, plan::Plan,
 };
@@ -20,7 +20,7 @@ pub(super) struct Candidate {
 pub(super) struct Reading {
     /// The versions of the files before they were read. `None` if the configuration file is
     /// invalid, so that the files it names are unknown.
-    pub(super) versions: Option<FileVersions>,
+    pub(super) versions: Option<ConfigFileVersions>,
     pub(super) candidate: Result<Candidate, ConfigErrors>,
 }
 
@@ -44,7 +44,7 @@ impl Candidate {
             loaded.config.listen = source.config.listen;
         }
         // Before the files are read: a change after this line is noticed at the next check.
-        let versions = FileVersions::of(&source.file, &loaded.config);
+        let versions = ConfigFileVersions::of(&source.file, &loaded.config);
         let candidate = Self::new(loaded.config, &source.config);
         let candidate = candidate.map_err(|errors| ConfigErrors(loaded.places.locate(errors)));
         Reading {

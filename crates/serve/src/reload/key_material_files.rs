@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use portcullis_session::SessionStore;
 
-use super::tls::Tls;
+use crate::tls::Tls;
 use portcullis_config::{
     Diagnostic,
     plan::{FileVersion, KeySources, Plan, TlsFiles},
 };
 
 /// How often the files are checked for changes.
-pub(super) const CHECK_PERIOD: Duration = Duration::from_secs(10);
+pub(crate) const CHECK_PERIOD: Duration = Duration::from_secs(10);
 
 /// The certificate and the session keys of the running configuration.
-pub(super) struct ChangedFiles {
+pub(crate) struct KeyMaterialFiles {
     certificate: Option<CertificateFiles>,
     sessions: SessionStore,
     keys: Option<KeyFiles>,
 }
 
 /// The files of a certificate, and the listener that uses it.
-pub(super) struct CertificateFiles {
+pub(crate) struct CertificateFiles {
     tls: Tls,
     files: TlsFiles,
     /// The versions whose content is in use, or could not be used.
@@ -36,9 +36,9 @@ struct KeyFiles {
     versions: Vec<Option<FileVersion>>,
 }
 
-impl ChangedFiles {
+impl KeyMaterialFiles {
     /// Returns the files of a plan whose certificate and keys are in use.
-    pub(super) fn new(plan: &Plan, tls: Option<Tls>, sessions: SessionStore) -> Self {
+    pub(crate) fn new(plan: &Plan, tls: Option<Tls>, sessions: SessionStore) -> Self {
         let certificate = tls
             .zip(plan.tls.clone())
             .map(|(tls, files)| CertificateFiles::new(tls, files));
@@ -51,7 +51,7 @@ impl ChangedFiles {
     }
 
     /// Uses the certificate and the keys of a plan with other files.
-    pub(super) fn replace(&mut self, plan: &Plan) {
+    pub(crate) fn replace(&mut self, plan: &Plan) {
         if let (Some(certificate), Some(files)) = (&mut self.certificate, plan.tls.clone()) {
             certificate.tls.set_certificate(files.first());
             *certificate = CertificateFiles::new(certificate.tls.clone(), files);
@@ -64,7 +64,7 @@ impl ChangedFiles {
 
     /// Uses the certificate and the keys of files that have changed. Unusable files leave them
     /// unchanged.
-    pub(super) fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         if let Some(certificate) = &mut self.certificate {
             certificate.check();
         }
@@ -76,7 +76,7 @@ impl ChangedFiles {
 
 impl CertificateFiles {
     /// Returns files whose first content is in use.
-    pub(super) fn new(tls: Tls, files: TlsFiles) -> Self {
+    pub(crate) fn new(tls: Tls, files: TlsFiles) -> Self {
         let versions = files.first().versions;
         Self {
             tls,
@@ -86,7 +86,7 @@ impl CertificateFiles {
     }
 
     /// Replaces the certificate if the files have changed. Unusable files leave it unchanged.
-    pub(super) fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         let now = self.files.versions();
         if now != self.versions {
             self.versions = now;
@@ -156,8 +156,8 @@ mod tests {
         let plan = Plan::new(&from_text(&text).unwrap()).unwrap();
         fs::write(file.path(), "b".repeat(64)).unwrap();
         let store = SessionStore::builder(plan.session.settings.clone()).build();
-        let mut files = ChangedFiles::new(&plan, None, store);
-        let differs = |files: &ChangedFiles| {
+        let mut files = KeyMaterialFiles::new(&plan, None, store);
+        let differs = |files: &KeyMaterialFiles| {
             let keys = files.keys.as_ref().unwrap();
             keys.versions != keys.sources.versions()
         };

@@ -1,11 +1,11 @@
-//! [`FileVersions`]: whether files have changed, without reading them.
+//! [`ConfigFileVersions`]: whether files have changed, without reading them.
 
 use portcullis_config::{Config, plan::FileVersion};
 use std::path::{Path, PathBuf};
 
 /// The versions of files. Two values are equal if no file has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileVersions(Vec<VersionedFile>);
+pub(super) struct ConfigFileVersions(Vec<VersionedFile>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct VersionedFile {
@@ -14,7 +14,7 @@ struct VersionedFile {
     version: Option<FileVersion>,
 }
 
-impl FileVersions {
+impl ConfigFileVersions {
     /// Returns the versions of the configuration file and of the files that a configuration names,
     /// apart from certificates and session keys.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
@@ -75,7 +75,7 @@ mod tests {
         fs::write(&file, &text).unwrap();
         fs::write(&other, "12").unwrap();
         let config = from_text(&text).unwrap();
-        let mut versions = FileVersions::of(&file, &config);
+        let mut versions = ConfigFileVersions::of(&file, &config);
         assert_eq!(versions.now(), versions);
 
         let steps: [(&str, &dyn Fn()); 4] = [
@@ -95,7 +95,7 @@ mod tests {
         let earlier = versions.clone();
         fs::write(&file, "changed").unwrap();
         assert_eq!(
-            FileVersions::of(&file, &config).with_first_of(&earlier),
+            ConfigFileVersions::of(&file, &config).with_first_of(&earlier),
             earlier
         );
     }
