@@ -36,14 +36,12 @@ use self::{
     listener::{Accepted, AcceptedStream, Listening},
 };
 use super::{
-    accept::acquire_permit,
     connection::{
-        self, ConnectionLimits, activity::Activity, request_body::BodyTimeouts,
-        table::ConnectionTable,
+        self, ConnectionLimits, accept::acquire_permit, activity::Activity,
+        request_body::BodyTimeouts, table::ConnectionTable, tls::Tls,
     },
     reload::key_material_files::{CHECK_PERIOD, CertificateFiles},
     state::ServerState,
-    tls::Tls,
 };
 use portcullis_config::plan::AdminPlan;
 

@@ -1,12 +1,16 @@
-//! Serving one connection, from its first byte to its close.
+//! The connections of clients: listening, accepting and TLS, and here the serving of one connection,
+//! from its first byte to its close.
 
+pub(super) mod accept;
 pub(super) mod activity;
 mod bounded_frames;
 mod counted_response;
 mod lingering_close;
+pub(super) mod listener;
 pub(super) mod request_body;
 mod signals;
 pub(super) mod table;
+pub(super) mod tls;
 
 use std::{error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 

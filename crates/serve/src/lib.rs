@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod accept;
 mod admin;
 pub mod administration;
 mod backend;
@@ -16,7 +15,6 @@ mod forwarded_headers;
 mod health;
 mod legacy_calls;
 mod limits;
-mod listener;
 mod memory;
 mod observers;
 mod own_response;
@@ -31,14 +29,12 @@ mod shutdown;
 mod signals;
 mod state;
 mod sweep;
-mod tls;
-mod worker;
 mod worker_pool;
 
 pub use admin::AdminListener;
+pub use connection::listener::{PassedListener, bind};
 pub use dry_run::runnable_plan;
 pub use error::ServeError;
-pub use listener::{PassedListener, bind};
 pub use own_response::{REASON_CODES, REFUSED};
 pub use persistence::Persistence;
 pub use portcullis_discovery::Product;

@@ -8,20 +8,18 @@ use portcullis_telemetry::{AccessLog, LogFormat, TraceExport, metrics::Metrics};
 use portcullis_verifier::LimitHasher;
 
 use super::{
-    accept,
     admin::{AdminListener, AdminServer},
     background::{BackgroundTasks, TaskInputs},
+    connection::{accept, listener::bind, tls::Tls},
     drain,
     error::ServeError,
     limits::open_files,
-    listener::bind,
     observers::Observers,
     persistence::Persistence,
     reload::{ConfigSource, Reloader, key_material_files::KeyMaterialFiles},
     shutdown::Shutdown,
     signals::Signals,
     state::{Process, ServerState},
-    tls::Tls,
     worker_pool::WorkerPool,
 };
 

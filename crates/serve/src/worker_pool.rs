@@ -1,3 +1,5 @@
+pub(super) mod worker;
+
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
@@ -8,13 +10,12 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
+use self::worker::{StopSignals, Worker};
 use super::{
-    connection::{ConnectionLimits, request_body::BodyTimeouts},
+    connection::{ConnectionLimits, request_body::BodyTimeouts, tls::Tls},
     memory,
     router::Router,
     state::ServerState,
-    tls::Tls,
-    worker::{StopSignals, Worker},
 };
 use portcullis_config::plan::Plan;
 

@@ -19,7 +19,7 @@ use rustix::{
 };
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::{error::ServeError, listener};
+use crate::{connection::listener, error::ServeError};
 
 /// The number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;

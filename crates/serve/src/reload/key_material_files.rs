@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portcullis_session::SessionStore;
 
-use crate::tls::Tls;
+use crate::connection::tls::Tls;
 use portcullis_config::{
     Diagnostic,
     plan::{FileVersion, KeySources, Plan, TlsFiles},

@@ -19,35 +19,34 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{
-    connection::{self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable},
-    tls::Tls,
+use crate::connection::{
+    self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable, tls::Tls,
 };
 
 /// The maximum number of accepted connections that wait for a worker.
 const INBOX_CAPACITY: usize = 1024;
 
 /// An accepted connection on its way to a worker.
-pub(super) struct Accepted {
-    pub(super) stream: TcpStream,
-    pub(super) peer: SocketAddr,
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
     /// Counts the connection against the limit until it ends.
-    pub(super) permit: OwnedSemaphorePermit,
+    pub(crate) permit: OwnedSemaphorePermit,
     /// The table of all connections.
-    pub(super) connections: Arc<ConnectionTable>,
+    pub(crate) connections: Arc<ConnectionTable>,
 }
 
 /// The signals by which workers stop.
 #[derive(Clone)]
-pub(super) struct StopSignals {
+pub(crate) struct StopSignals {
     /// Requests in progress may end, and connections close.
-    pub(super) draining: watch::Receiver<bool>,
+    pub(crate) draining: watch::Receiver<bool>,
     /// Requests in progress are cancelled.
-    pub(super) cancelled: watch::Receiver<bool>,
+    pub(crate) cancelled: watch::Receiver<bool>,
 }
 
 /// The accept loop's handle of a worker.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     inbox: mpsc::Sender<Accepted>,
     /// The number of its connections.
     load: Arc<AtomicUsize>,
@@ -57,7 +56,7 @@ pub(super) struct Worker {
 impl Worker {
     /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended;
     /// `done` is dropped then. Fails when the runtime or the thread cannot be created.
-    pub(super) fn start<H: Handler>(
+    pub(crate) fn start<H: Handler>(
         number: usize,
         handler: H,
         tls: Option<Tls>,
@@ -98,17 +97,17 @@ impl Worker {
         Ok(worker)
     }
 
-    pub(super) fn runtime(&self) -> &Handle {
+    pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }
 
     /// Returns the number of its connections.
-    pub(super) fn load(&self) -> usize {
+    pub(crate) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
     /// Passes a connection to the worker.
-    pub(super) async fn send(&self, accepted: Accepted) {
+    pub(crate) async fn send(&self, accepted: Accepted) {
         self.load.fetch_add(1, Ordering::Relaxed);
         // Fails only when the process ends: the worker outlives its inbox.
         let _ = self.inbox.send(accepted).await;

@@ -22,7 +22,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The server side of TLS. Clones share the certificate.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     acceptor: TlsAcceptor,
     current: Arc<Current>,
     expiry: Expiry,
@@ -33,7 +33,7 @@ struct Current(ArcSwap<CertifiedKey>);
 
 impl Tls {
     /// Uses the certificate that was loaded at startup. Fails when TLS cannot be set up.
-    pub(super) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
+    pub(crate) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
         let current = Arc::new(Current(ArcSwap::new(Arc::clone(
             &files.first().certificate,
         ))));
@@ -53,7 +53,7 @@ impl Tls {
 
     /// As [`new`](Self::new), with the expiry of the certificate in the metrics. Fails when TLS
     /// cannot be set up.
-    pub(super) fn measured(files: &TlsFiles, metrics: Option<&Metrics>) -> anyhow::Result<Self> {
+    pub(crate) fn measured(files: &TlsFiles, metrics: Option<&Metrics>) -> anyhow::Result<Self> {
         let tls = Self::new(files)?;
         if let Some(metrics) = metrics {
             metrics.add_certificate(files.table(), tls.expiry.clone());
@@ -62,7 +62,7 @@ impl Tls {
     }
 
     /// Performs the handshake with a client. Fails when the handshake fails or takes too long.
-    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -72,7 +72,7 @@ impl Tls {
     }
 
     /// Replaces the certificate for new connections.
-    pub(super) fn set_certificate(&self, loaded: &Loaded) {
+    pub(crate) fn set_certificate(&self, loaded: &Loaded) {
         self.current.0.store(Arc::clone(&loaded.certificate));
         self.expiry
             .set(loaded.validity.map(|validity| validity.until));

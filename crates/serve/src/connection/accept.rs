@@ -10,10 +10,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{
-    connection::table::ConnectionTable,
-    worker::{Accepted, Worker},
-};
+use super::table::ConnectionTable;
+use crate::worker_pool::worker::{Accepted, Worker};
 
 /// The pause after a failed accept, so that the loop does not spin without file descriptors.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
@@ -24,7 +22,7 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// Passes each connection to the worker with the fewest until `draining` is true, then drops the
 /// listener and the workers' inboxes. A connection that is not passed by then is closed.
-pub(super) async fn run(
+pub(crate) async fn run(
     listener: TcpListener,
     workers: Vec<Worker>,
     max_connections: usize,
@@ -88,7 +86,7 @@ async fn accept(
 
 /// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all
 /// have requests in progress, the new one waits. Fails when the semaphore is closed.
-pub(super) async fn acquire_permit(
+pub(crate) async fn acquire_permit(
     permits: &Arc<Semaphore>,
     connections: &ConnectionTable,
 ) -> io::Result<OwnedSemaphorePermit> {

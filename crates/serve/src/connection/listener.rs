@@ -6,7 +6,7 @@ use std::{
 use anyhow::{Context as _, anyhow, ensure};
 use listenfd::ListenFd;
 
-use super::error::ServeError;
+use crate::error::ServeError;
 
 /// Opens the port. `setting` is the option or the key that names it.
 ///
@@ -16,7 +16,7 @@ pub fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, ServeErro
     listen(address, setting).map_err(ServeError::of)
 }
 
-pub(super) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).map_err(|error| {
         let fix = match error.kind() {
             io::ErrorKind::AddrInUse => {
