@@ -1,5 +1,9 @@
 //! The tasks of the control runtime that run beside the workers.
 
+pub(super) mod memory;
+pub(super) mod periodic;
+mod sweep;
+
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
@@ -14,13 +18,11 @@ use tokio::{
 use super::{
     admin::AdminServer,
     limits::exchange::{self, CurrentLimits},
-    memory,
     persistence::session_persistence,
     reload::Reloader,
     replicas::{Replicas, revocations::CurrentRevocations},
     sessions::{shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
     state::ServerState,
-    sweep,
 };
 
 /// What the tasks are started with.

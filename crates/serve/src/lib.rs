@@ -8,17 +8,14 @@ mod background;
 mod connection;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
-mod drain;
 mod dry_run;
 mod error;
 mod forwarded_headers;
 mod health;
 mod legacy_calls;
 mod limits;
-mod memory;
 mod observers;
 mod own_response;
-mod periodic;
 mod persistence;
 mod reload;
 mod replicas;
@@ -28,7 +25,6 @@ mod sessions;
 mod shutdown;
 mod signals;
 mod state;
-mod sweep;
 mod worker_pool;
 
 pub use admin::AdminListener;

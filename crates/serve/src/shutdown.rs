@@ -1,5 +1,7 @@
 //! The shutdown: streams and requests end first, then sessions, then the logs.
 
+pub(super) mod drain;
+
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;

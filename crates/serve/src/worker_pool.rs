@@ -12,8 +12,8 @@ use tokio::{
 
 use self::worker::{StopSignals, Worker};
 use super::{
+    background::memory,
     connection::{ConnectionLimits, request_body::BodyTimeouts, tls::Tls},
-    memory,
     router::Router,
     state::ServerState,
 };

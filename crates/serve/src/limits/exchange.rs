@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
 
-use crate::{periodic::every, replicas::Replicas, state::ServerState};
+use crate::{background::periodic::every, replicas::Replicas, state::ServerState};
 
 /// How often the counts are exchanged.
 const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;

@@ -9,7 +9,7 @@ use portcullis_session::{
 use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
 use tokio::time::timeout;
 
-use crate::{periodic::every, replicas::Replicas};
+use crate::{background::periodic::every, replicas::Replicas};
 use portcullis_config::container::{is_container, is_on_volume};
 use portcullis_config::plan::{Plan, ReplicasPlan, SessionPlan};
 

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::sleep};
 
-use super::state::ServerState;
+use crate::state::ServerState;
 
 /// Returns a channel whose value becomes true after `shutdown` and the configured delay. During the
 /// delay, `/readyz` answers 503, so that load balancers choose another server, and everything else
 /// is served as before.
-pub(super) fn begin_after(
+pub(crate) fn begin_after(
     mut shutdown: watch::Receiver<bool>,
     state: Arc<ArcSwap<ServerState>>,
 ) -> watch::Receiver<bool> {

@@ -6,7 +6,8 @@ use arc_swap::ArcSwap;
 use portcullis_endpoint::StreamRegistry;
 use portcullis_session::SessionStore;
 
-use super::{periodic::every, state::ServerState};
+use super::periodic::every;
+use crate::state::ServerState;
 
 /// Ends expired sessions and removes expired tokens until the task is aborted.
 pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {

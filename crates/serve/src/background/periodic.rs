@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Calls a function at once and then periodically, until the task is aborted.
-pub(super) async fn every(period: Duration, call: impl Fn()) {
+pub(crate) async fn every(period: Duration, call: impl Fn()) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
