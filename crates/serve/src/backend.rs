@@ -1,5 +1,8 @@
 //! The service inside the endpoint: an HTTP upstream or the demo server.
 
+pub(super) mod body;
+pub(super) mod legacy_calls;
+
 use std::{
     convert::Infallible,
     future::{Ready, ready},
@@ -17,11 +20,11 @@ use portcullis_metadata::Clock;
 use portcullis_session::CapacityPermit;
 use tower_service::Service;
 
-use super::{
-    backend_body::BackendBody,
+use self::{
+    body::BackendBody,
     legacy_calls::{LegacyBody, LegacyCalls, LegacyFuture},
-    sessions::initialize::{InitializeCalls, InitializeFuture},
 };
+use super::sessions::initialize::{InitializeCalls, InitializeFuture};
 use crate::demo::DemoServer;
 
 /// What one worker calls for a resource.

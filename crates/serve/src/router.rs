@@ -1,5 +1,7 @@
 //! Routing of requests by path to the service stack of their resource.
 
+pub(super) mod local_response;
+
 use std::{
     net::SocketAddr,
     pin::Pin,
@@ -18,7 +20,6 @@ use tower_service::Service;
 
 use super::{
     connection::{Handler, request_body::RequestBody},
-    own_response,
     replicas::Replicas,
     state::{ServerState, Stack, StackBody},
 };
@@ -56,13 +57,13 @@ impl Handler for Router {
         let state = self.state.load();
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if request.headers().len() > self.max_headers {
-            return RouterFuture::Own {
-                response: Some(own_response::too_many_headers(&state, &request)),
+            return RouterFuture::Local {
+                response: Some(local_response::too_many_headers(&state, &request)),
             };
         }
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
-            return RouterFuture::Own {
-                response: Some(own_response::without_resource(&state, &request)),
+            return RouterFuture::Local {
+                response: Some(local_response::without_resource(&state, &request)),
             };
         };
         if state
@@ -71,8 +72,8 @@ impl Handler for Router {
             .as_ref()
             .is_some_and(Replicas::rejects_all)
         {
-            return RouterFuture::Own {
-                response: Some(own_response::without_replicas(&state, &request)),
+            return RouterFuture::Local {
+                response: Some(local_response::replicas_unreachable(&state, &request)),
             };
         }
         state.forwarded_headers().examine(peer, request.headers());
@@ -90,7 +91,7 @@ pin_project! {
     /// future made from it.
     #[project = Projected]
     pub(super) enum RouterFuture {
-        Own { response: Option<Response<Full<Bytes>>> },
+        Local { response: Option<Response<Full<Bytes>>> },
         Stack {
             #[pin]
             future: <Stack as Service<Request<RequestBody<Incoming>>>>::Future,
@@ -106,7 +107,7 @@ impl Future for RouterFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
             let next = match self.as_mut().project() {
-                Projected::Own { response } => match response.take() {
+                Projected::Local { response } => match response.take() {
                     Some(response) => return Poll::Ready(response.map(Either::Right)),
                     // Polled after completion, for which `Future` specifies no result.
                     None => return Poll::Pending,

@@ -23,7 +23,7 @@ use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{upstream_end::UpstreamEndQueue, upstreams::SessionUpstream};
-use crate::backend_body::BackendBody;
+use crate::backend::body::BackendBody;
 
 /// How long the upstream may take after the client has disconnected.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use portcullis_verifier::Verifier;
 use super::upstream::ResourceUpstream;
 use portcullis_config::plan::Fingerprint;
 
-use crate::{backend::Backend, backend_body::BackendBody};
+use crate::backend::{Backend, body::BackendBody};
 
 /// The service stack of a resource: guard, endpoint, upstream.
 pub(crate) type Stack = Guard<Endpoint<Backend>>;

@@ -3,17 +3,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_gateway::{ConnectionLimit, HttpUpstream, HttpUpstreamSettings};
 
-use super::{
-    super::{
-        backend::{Backend, HttpBackend},
-        legacy_calls::LegacyCalls,
-        sessions::{initialize::InitializeCalls, upstreams::SessionUpstream},
-    },
-    process::Process,
+use super::process::Process;
+use crate::{
+    backend::{Backend, HttpBackend, legacy_calls::LegacyCalls},
+    demo::DemoServer,
+    sessions::{initialize::InitializeCalls, upstreams::SessionUpstream},
 };
 use portcullis_config::plan::{Fingerprint, ResourcePlan, UpstreamPlan};
-
-use crate::demo::DemoServer;
 
 /// The upstream of one resource. A later configuration with the same fingerprint uses it again,
 /// with its connections.

@@ -9,4 +9,4 @@ use super::legacy_calls::LegacyBody;
 
 /// The body of an upstream's response: left that of the demo server and of this program, right that
 /// of an HTTP upstream.
-pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, LegacyBody>;
+pub(crate) type BackendBody = Either<BoxBody<Bytes, Infallible>, LegacyBody>;

@@ -13,7 +13,7 @@ use portcullis_guard::RequestId;
 use portcullis_reason_codes::ReasonCodes;
 use portcullis_telemetry::{Details, Line};
 
-use super::state::ServerState;
+use crate::state::ServerState;
 use portcullis_config::plan::{HEALTH, READY};
 
 /// The body of a rejection.
@@ -33,7 +33,7 @@ enum Refusal {
     TooManyHeaders,
     /// The store that the replicas share cannot be reached, and `shared.strict` is set.
     #[code = "shared.unreachable"]
-    WithoutReplicas,
+    ReplicasUnreachable,
     /// No resource has this path.
     #[code = "path.unknown"]
     UnknownPath,
@@ -80,11 +80,11 @@ pub(super) fn too_many_headers<B>(
 }
 
 /// Rejects a request because other replicas are unreachable and must not be.
-pub(super) fn without_replicas<B>(
+pub(super) fn replicas_unreachable<B>(
     state: &ServerState,
     request: &Request<B>,
 ) -> Response<Full<Bytes>> {
-    let code = Refusal::WithoutReplicas.code();
+    let code = Refusal::ReplicasUnreachable.code();
     let answer = Answer::rejected(StatusCode::SERVICE_UNAVAILABLE, code, "try again later\n");
     let mut response = finish(state, request, answer, Instant::now());
     response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);

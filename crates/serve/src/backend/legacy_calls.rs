@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-pub(super) use response::{LegacyBody, LegacyFuture};
+pub(crate) use response::{LegacyBody, LegacyFuture};
 
 /// How long a request continues without its client.
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -33,7 +33,7 @@ const MAX_TOTAL: usize = 1024;
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The requests of one resource that continue without their clients.
-pub(super) struct LegacyCalls {
+pub(crate) struct LegacyCalls {
     /// The header with the upstream's session identifier.
     header: HeaderName,
     continued: Mutex<Continued>,
@@ -64,7 +64,7 @@ struct Continuation {
 }
 
 impl LegacyCalls {
-    pub(super) fn new(header: HeaderName) -> Arc<Self> {
+    pub(crate) fn new(header: HeaderName) -> Arc<Self> {
         Arc::new(Self {
             header,
             continued: Mutex::default(),
@@ -73,8 +73,8 @@ impl LegacyCalls {
 
     /// Forwards a request. A POST of a legacy revision continues if the client disconnects, except
     /// those that open a session, for which
-    /// [`InitializeCalls`](super::sessions::initialize::InitializeCalls) exists.
-    pub(super) fn start(
+    /// [`InitializeCalls`](crate::sessions::initialize::InitializeCalls) exists.
+    pub(crate) fn start(
         self: &Arc<Self>,
         admitted: Admitted,
         forward: impl FnOnce(Admitted) -> UpstreamFuture,
@@ -98,7 +98,7 @@ impl LegacyCalls {
 
     /// Takes the continued requests of a session that must end before this request is forwarded: it
     /// resumes a stream, which has one reader at a time, or ends the session.
-    pub(super) fn superseded_by(&self, admitted: &Admitted) -> Option<Superseded> {
+    pub(crate) fn superseded_by(&self, admitted: &Admitted) -> Option<Superseded> {
         let supersedes = match *admitted.method() {
             Method::GET => admitted.headers().contains_key("last-event-id"),
             ref method => method == Method::DELETE,
@@ -179,11 +179,11 @@ impl Continuation {
 }
 
 /// Continued requests that must end.
-pub(super) struct Superseded(Vec<Call>);
+pub(crate) struct Superseded(Vec<Call>);
 
 impl Superseded {
     /// Ends the requests, and waits for their end, all together at most [`END_TIMEOUT`].
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         let deadline = Instant::now() + END_TIMEOUT;
         self.0.iter().for_each(|call| call.task.abort());
         for call in self.0 {
