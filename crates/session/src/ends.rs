@@ -16,10 +16,10 @@ use portcullis_metadata::UnixTime;
 pub(crate) use self::scope_ends::ALL_GENERATIONS;
 use self::scope_ends::{ScopeEnds, Tombstone};
 use crate::{
+    fault_injection::{Fault, is_injected},
     identifier::SessionId,
     journal::SessionEnd,
     owner::Owner,
-    planted::{Fault, is_planted},
     scope::{EndScope, ScopeId, SessionTarget},
 };
 
@@ -145,7 +145,7 @@ impl Ends {
         created: UnixTime,
         generation: u32,
     ) -> bool {
-        if is_planted(Fault::IgnoredTombstones) {
+        if is_injected(Fault::IgnoredTombstones) {
             return false;
         }
         let created = created.as_millis();
@@ -398,7 +398,7 @@ impl Ends {
         let last_replaced = (limit / 1024).min(ends.tombstones().len().checked_sub(1)?);
         let created = ends.tombstones()[last_replaced].created;
         let valid_from = created.saturating_add(1);
-        if is_planted(Fault::MissingFloor) {
+        if is_injected(Fault::MissingFloor) {
             ends.remove_before(valid_from);
             return None;
         }

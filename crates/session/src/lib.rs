@@ -3,6 +3,7 @@
 mod end_reason;
 mod ends;
 mod error;
+mod fault_injection;
 mod identifier;
 mod journal;
 mod last_uses;
@@ -10,7 +11,6 @@ mod live_session;
 mod observer;
 mod owner;
 mod peer_sessions;
-mod planted;
 mod scope;
 mod settings;
 mod store;

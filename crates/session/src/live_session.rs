@@ -24,9 +24,9 @@ pub(crate) use self::{
     use_state::Status,
 };
 use crate::{
+    fault_injection::{Fault, is_injected},
     identifier::{Generation, Generations, MAX_BACKEND_ID, Record, SessionId, SessionKey, Version},
     owner::Owner,
-    planted::{Fault, is_planted},
     scope::{ScopeId, SessionTarget},
 };
 
@@ -110,7 +110,7 @@ impl Session {
             is_adopted,
             version: record.version,
             opened,
-            age_when_opened: if is_planted(Fault::LifetimeFromFirstSight) {
+            age_when_opened: if is_injected(Fault::LifetimeFromFirstSight) {
                 0
             } else {
                 millis(now.unix.saturating_duration_since(record.created))

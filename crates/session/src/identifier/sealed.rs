@@ -17,8 +17,8 @@ use super::{
     record::Record,
 };
 use crate::{
+    fault_injection::{Fault, is_injected},
     owner::Owner,
-    planted::{Fault, is_planted},
 };
 
 const RANDOM: usize = size_of::<RandomPart>();
@@ -44,7 +44,7 @@ pub(crate) struct AssociatedData(Vec<u8>);
 impl AssociatedData {
     /// Returns the associated data of the identifiers of this owner at this resource.
     pub(crate) fn new(resource: &ResourceUri, owner: Owner<'_>) -> Self {
-        let owner = if is_planted(Fault::UnboundOwner) {
+        let owner = if is_injected(Fault::UnboundOwner) {
             Owner::Anonymous
         } else {
             owner

@@ -9,12 +9,12 @@ use super::{Inner, SessionStore, in_use::InUse, reservation::CapacityPermit, res
 use crate::{
     end_reason::EndReason,
     error::ResolveError,
+    fault_injection::{Fault, is_injected},
     identifier::{
         AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open,
     },
     live_session::{NewSession, Session, millis},
     owner::Owner,
-    planted::{Fault, is_planted},
     scope::SessionTarget,
 };
 
@@ -94,7 +94,7 @@ impl Inner {
             || record.upstream != key.upstream_hash(target.upstream())
             || (millis(now.unix.saturating_duration_since(record.created))
                 >= self.timeouts.lifetime
-                && !is_planted(Fault::LifetimeFromFirstSight))
+                && !is_injected(Fault::LifetimeFromFirstSight))
     }
 
     fn is_recorded_as_ended(

@@ -13,11 +13,11 @@ use super::{Inner, SessionStore, adoption::Opened};
 use crate::{
     end_reason::EndReason,
     ends::{ALL_GENERATIONS, IncludingEnd},
+    fault_injection::{Fault, is_injected},
     identifier::{self, SessionId},
     journal::{EndTicket, NotRecorded, SessionEnd},
     live_session::{Session, millis},
     owner::Owner,
-    planted::{Fault, is_planted},
     scope::{ScopeId, SessionTarget},
 };
 
@@ -115,7 +115,7 @@ impl SessionStore {
         // The clock of another process can be behind: it accepts the session for longer.
         let is_over =
             millis(age.saturating_sub(Self::MAX_CLOCK_DIFFERENCE)) >= self.0.timeouts.lifetime;
-        if is_over || is_planted(Fault::AssumedRecord) {
+        if is_over || is_injected(Fault::AssumedRecord) {
             return self.recorded();
         }
         let (end, ticket) = match self

@@ -13,11 +13,11 @@ use crate::{
     end_reason::EndReason,
     ends::{ALL_GENERATIONS, RaisedFloors},
     error::ReservationError,
+    fault_injection::{Fault, is_injected},
     identifier::SessionId,
     journal::{EndTicket, SessionEnd},
     live_session::{Session, Status},
     owner::Owner,
-    planted::{Fault, is_planted},
     scope::{EndScope, ScopeId},
 };
 
@@ -154,7 +154,7 @@ impl Inner {
 
     /// Returns whether another process has used a session within the idle timeout.
     fn is_used_elsewhere(&self, session: &Session) -> bool {
-        if is_planted(Fault::OwnViewOfIdleTime) {
+        if is_injected(Fault::OwnViewOfIdleTime) {
             return false;
         }
         let oldest = self
@@ -309,7 +309,7 @@ impl Inner {
         lowest: Option<u32>,
     ) -> EndTicket {
         let now = self.clock.now();
-        let lowest = if is_planted(Fault::EndOfOneGeneration) {
+        let lowest = if is_injected(Fault::EndOfOneGeneration) {
             lowest.or(Some(1))
         } else {
             lowest

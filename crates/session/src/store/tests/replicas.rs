@@ -14,9 +14,9 @@ use proptest::{
 use super::*;
 use crate::{
     ends::EndsLimits,
+    fault_injection::{Fault, inject},
     identifier::{AssociatedData, Record, open},
     journal::{EndTicket, LastUse, SessionEnd, SessionJournal},
-    planted::{Fault, plant},
     scope::EndScope,
 };
 
@@ -71,13 +71,13 @@ fn run(cases: u32) -> Result<(), String> {
 /// lifetime and idle time hold everywhere, and it is not lost.
 #[test]
 fn histories_of_replicas_keep_the_invariants() {
-    plant(None);
+    inject(None);
     if let Err(error) = run(300) {
         panic!("{error}");
     }
 }
 
-/// E12: the histories find each planted fault.
+/// E12: the histories find each injected fault.
 #[test]
 fn histories_find_planted_faults() {
     for (fault, found) in [
@@ -89,9 +89,9 @@ fn histories_find_planted_faults() {
         (Fault::LifetimeFromFirstSight, "its lifetime"),
         (Fault::UnboundOwner, "another owner"),
     ] {
-        plant(Some(fault));
+        inject(Some(fault));
         let result = run(1_000);
-        plant(None);
+        inject(None);
         let error = result.expect_err(&format!("{fault:?} is not found"));
         assert!(error.contains(found), "{fault:?}: {error}");
     }

@@ -1,4 +1,4 @@
-//! Faults that tests plant to show that the model of the life cycle finds them. Other builds do not
+//! Faults that tests inject to show that the model of the life cycle finds them. Other builds do not
 //! contain them.
 
 /// A fault.
@@ -22,23 +22,23 @@ pub(crate) enum Fault {
 
 #[cfg(test)]
 thread_local! {
-    static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+    static INJECTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test has planted this fault in this thread.
+/// Returns whether a test has injected this fault in this thread.
 #[cfg(test)]
-pub(crate) fn is_planted(fault: Fault) -> bool {
-    PLANTED.get() == Some(fault)
+pub(crate) fn is_injected(fault: Fault) -> bool {
+    INJECTED.get() == Some(fault)
 }
 
-/// Returns `false`: only tests plant faults.
+/// Returns `false`: only tests inject faults.
 #[cfg(not(test))]
-pub(crate) const fn is_planted(_: Fault) -> bool {
+pub(crate) const fn is_injected(_: Fault) -> bool {
     false
 }
 
-/// Plants a fault in this thread. `None` removes it.
+/// Injects a fault in this thread. `None` removes it.
 #[cfg(test)]
-pub(crate) fn plant(fault: Option<Fault>) {
-    PLANTED.set(fault);
+pub(crate) fn inject(fault: Option<Fault>) {
+    INJECTED.set(fault);
 }
