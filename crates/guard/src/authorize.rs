@@ -2,15 +2,15 @@
 
 mod claim_rule;
 mod path_glob;
-mod plain_path;
 mod route_rule;
 mod scope_implications;
+mod unambiguous_path;
 
 use http::Method;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
-use self::plain_path::{AmbiguousPath, PlainPath};
+use self::unambiguous_path::{AmbiguousPath, UnambiguousPath};
 pub use self::{
     claim_rule::{ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest},
     path_glob::{PathGlob, PathGlobError},
@@ -98,7 +98,8 @@ impl Rules {
                 })
             };
         }
-        let path = PlainPath::parse(path).map_err(|AmbiguousPath| NotAuthorized::AmbiguousPath)?;
+        let path =
+            UnambiguousPath::parse(path).map_err(|AmbiguousPath| NotAuthorized::AmbiguousPath)?;
         let matching = || {
             self.routes
                 .iter()

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use portcullis_metadata::Wildcard;
 
-use super::plain_path::{PlainPath, is_ambiguous, segments};
+use super::unambiguous_path::{UnambiguousPath, is_ambiguous, segments};
 
 /// A pattern for request paths, matched segment by segment.
 ///
@@ -107,12 +107,12 @@ impl PathGlob {
     /// Returns whether the pattern matches a request path. A path that servers interpret in
     /// different ways is matched by no pattern, because the guard rejects it.
     pub fn matches_path(&self, path: &str) -> bool {
-        PlainPath::parse(path).is_ok_and(|path| self.matches(&path))
+        UnambiguousPath::parse(path).is_ok_and(|path| self.matches(&path))
     }
 
     /// Returns whether the pattern matches a decoded path. At most the product of the numbers of
     /// segments are compared.
-    pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
+    pub(crate) fn matches(&self, path: &UnambiguousPath<'_>) -> bool {
         let mut pattern = self.segments.iter();
         let mut path = path.segments();
         // Where matching continues if the rest after the last `**` does not match: `**` takes one
@@ -172,7 +172,7 @@ mod tests {
     fn matches(pattern: &str, path: &str) -> bool {
         PathGlob::parse(pattern)
             .unwrap()
-            .matches(&PlainPath::parse(path).unwrap())
+            .matches(&UnambiguousPath::parse(path).unwrap())
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         fn no_path_panics(path in ".{0,64}", raw in "(/|%[0-9a-f]{0,2}|[a-c.]){0,24}") {
             let glob = PathGlob::parse("/**/a*b/**").unwrap();
             for path in [path, raw] {
-                let _ = PlainPath::parse(&path).map(|path| glob.matches(&path));
+                let _ = UnambiguousPath::parse(&path).map(|path| glob.matches(&path));
             }
         }
     }

@@ -3,7 +3,7 @@
 use http::Method;
 use portcullis_metadata::Scopes;
 
-use super::{path_glob::PathGlob, plain_path::PlainPath};
+use super::{path_glob::PathGlob, unambiguous_path::UnambiguousPath};
 
 /// The scopes that requests to some paths need. All rules that match a request apply together.
 ///
@@ -41,7 +41,7 @@ impl RouteRule {
     }
 
     /// Returns whether the rule applies to a request.
-    pub(super) fn matches(&self, method: &Method, path: &PlainPath<'_>) -> bool {
+    pub(super) fn matches(&self, method: &Method, path: &UnambiguousPath<'_>) -> bool {
         // Methods are case-sensitive (RFC 9110 section 9.1), but some servers accept `post` for
         // `POST`.
         let is = |listed: &Method| listed.as_str().eq_ignore_ascii_case(method.as_str());

@@ -1,4 +1,4 @@
-//! [`PlainPath`]: a request path that all servers interpret in the same way.
+//! [`UnambiguousPath`]: a request path that all servers interpret in the same way.
 
 use std::{borrow::Cow, str::Split};
 
@@ -6,13 +6,13 @@ use percent_encoding::percent_decode_str;
 
 /// A decoded request path that all servers interpret in the same way: it has no dot segments and no
 /// empty segments.
-pub(crate) struct PlainPath<'a>(Cow<'a, str>);
+pub(crate) struct UnambiguousPath<'a>(Cow<'a, str>);
 
 /// Servers may interpret the path in different ways, so no rule can be applied to it.
 #[derive(Debug)]
 pub(crate) struct AmbiguousPath;
 
-impl<'a> PlainPath<'a> {
+impl<'a> UnambiguousPath<'a> {
     /// Decodes the path of a request. It allocates only for a path with percent-encoded characters.
     /// Fails if servers interpret the path in different ways.
     pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
@@ -81,7 +81,7 @@ mod tests {
             "/%ff",
             "/a//",
         ] {
-            assert!(PlainPath::parse(path).is_err(), "{path}");
+            assert!(UnambiguousPath::parse(path).is_err(), "{path}");
         }
         for path in [
             "/",
@@ -93,7 +93,7 @@ mod tests {
             "*",
             "",
         ] {
-            assert!(PlainPath::parse(path).is_ok(), "{path}");
+            assert!(UnambiguousPath::parse(path).is_ok(), "{path}");
         }
     }
 
@@ -101,10 +101,10 @@ mod tests {
         /// B9: a path that is not ambiguous has no segment that a server removes, and decoding it
         /// again changes nothing.
         #[test]
-        fn a_plain_path_is_stable(path in "/(%[0-9a-f]{2}|[a-c./]){0,16}") {
-            if let Ok(plain) = PlainPath::parse(&path) {
-                prop_assert!(path == "/" || plain.segments().all(|segment| !matches!(segment, "." | "..")));
-                prop_assert_eq!(&*PlainPath::parse(&plain.0).unwrap().0, &*plain.0);
+        fn an_unambiguous_path_is_stable(path in "/(%[0-9a-f]{2}|[a-c./]){0,16}") {
+            if let Ok(parsed) = UnambiguousPath::parse(&path) {
+                prop_assert!(path == "/" || parsed.segments().all(|segment| !matches!(segment, "." | "..")));
+                prop_assert_eq!(&*UnambiguousPath::parse(&parsed.0).unwrap().0, &*parsed.0);
             }
         }
     }
