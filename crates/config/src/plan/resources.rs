@@ -1,11 +1,11 @@
 //! Resources: validation of `[[resource]]`.
 
 mod context;
+mod cross_checks;
 mod endpoint_path;
 mod issuers;
 mod origins;
 mod requirements;
-mod together;
 
 use anyhow::{Context as _, anyhow, ensure};
 use http::HeaderName;
@@ -90,7 +90,7 @@ pub(super) fn plan(
             "no [[resource]] is configured; add one with `endpoint` and `upstream`",
         );
     }
-    together::check(config, errors);
+    cross_checks::check(config, errors);
     let context = Context {
         config,
         base_url,
