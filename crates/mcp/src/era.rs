@@ -12,8 +12,8 @@ pub use self::{error::EraError, mirrored_headers::checks_name_header};
 use self::{mirrored_headers::compare, version_header::VersionHeader};
 use crate::{Envelope, EnvelopeError, MessageType, Revision, Revisions, header, meta};
 
-/// The era of a message, in the terms of the specification (2026-07-28, "Lifecycle", section
-/// "Terminology").
+/// The era of a message: modern or legacy, as the specification names them (2026-07-28, "Versioning
+/// and Compatibility", section "Terminology").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     /// A revision with sessions, which begin with `initialize`.
