@@ -4,7 +4,7 @@
 use std::{error::Error, sync::Arc};
 
 use axum::{Router, http::request::Parts};
-use portcullis_endpoint::{Endpoint, Plain};
+use portcullis_endpoint::{Endpoint, HttpService};
 use portcullis_guard::{Caller, Guard, Verifier};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpService, session::local::LocalSessionManager,
@@ -32,7 +32,7 @@ pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>
         Default::default(),
     );
     Ok(Router::new()
-        .route_service("/mcp", endpoint.layer(Plain::new(mcp)))
+        .route_service("/mcp", endpoint.layer(HttpService::new(mcp)))
         .layer(guard))
 }
 

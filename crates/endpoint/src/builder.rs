@@ -34,7 +34,7 @@ impl Endpoint<()> {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let verifier = Verifier::builder("https://mcp.example.com/mcp").issuer("https://auth.example.com").build()?;
     /// let (guard, endpoint) = Endpoint::builder(Guard::builder(verifier).required_scopes("mcp:tools")).build()?;
-    /// // For axum: Router::new().route_service("/mcp", endpoint.layer(Plain::new(service))).layer(guard)
+    /// // For axum: Router::new().route_service("/mcp", endpoint.layer(HttpService::new(service))).layer(guard)
     /// # let _ = (guard, endpoint);
     /// # Ok(())
     /// # }
@@ -180,7 +180,7 @@ mod tests {
     use tower::{Layer, ServiceExt, service_fn};
 
     use super::*;
-    use crate::{AdmittedBody, NameGlob, Plain};
+    use crate::{AdmittedBody, HttpService, NameGlob};
 
     const RESOURCE: &str = "https://mcp.example.com/mcp";
 
@@ -211,7 +211,7 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             )))
         });
-        let service = guard.layer(endpoint.layer(Plain::new(inner)));
+        let service = guard.layer(endpoint.layer(HttpService::new(inner)));
         let send = async |scope: &str, session: Option<&str>, method: &str| {
             let message =
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}"#);

@@ -10,18 +10,18 @@ use crate::admitted::{Admitted, AdmittedBody};
 /// The service finds the [`Caller`](portcullis_guard::Caller), and with it the principal, in the
 /// request's extensions.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<S> {
+pub struct HttpService<S> {
     service: S,
 }
 
-impl<S> Plain<S> {
+impl<S> HttpService<S> {
     /// Wraps a service.
     pub fn new(service: S) -> Self {
         Self { service }
     }
 }
 
-impl<S: Service<Request<AdmittedBody>>> Service<Admitted> for Plain<S> {
+impl<S: Service<Request<AdmittedBody>>> Service<Admitted> for HttpService<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;

@@ -1,11 +1,12 @@
 #![doc = include_str!("../README.md")]
+
 mod admission;
 mod admitted;
 mod builder;
 mod future;
+mod http_service;
 mod layer;
 mod message;
-mod plain;
 mod reason_codes;
 mod response;
 mod rules;
@@ -18,9 +19,9 @@ mod stream;
 pub use admitted::{Admitted, AdmittedBody};
 pub use builder::{EndpointBuilder, EndpointBuilderError};
 pub use future::EndpointFuture;
+pub use http_service::HttpService;
 pub use layer::EndpointLayer;
 pub use message::BodyBudget;
-pub use plain::Plain;
 pub use reason_codes::REASON_CODES;
 pub use response::{EndpointBody, EndpointBodyError};
 pub use rules::{MessageRule, NameGlob, NameGlobError};

@@ -18,7 +18,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::fixture::*;
-use crate::{Admitted, AdmittedBody, EndpointLayer, Plain};
+use crate::{Admitted, AdmittedBody, EndpointLayer, HttpService};
 
 #[derive(Clone, Debug, PartialEq)]
 struct Mark(u8);
@@ -101,5 +101,5 @@ async fn readiness_is_that_of_the_service() {
     }
     let layer = EndpointLayer::new(Fixture::open().settings).unwrap();
     assert!(is_busy(layer.layer(Busy)));
-    assert!(is_busy(layer.layer(Plain::new(Busy))));
+    assert!(is_busy(layer.layer(HttpService::new(Busy))));
 }

@@ -17,8 +17,8 @@ use tower_layer::Layer;
 
 use super::fixture::*;
 use crate::{
-    AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob,
-    Plain,
+    AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, HttpService, MessageRule,
+    NameGlob,
 };
 
 /// A rule for these methods and names that requires these scopes.
@@ -355,7 +355,7 @@ async fn a_plain_service_finds_the_principal() {
     });
     let endpoint = EndpointLayer::new(fixture.settings.clone())
         .unwrap()
-        .layer(Plain::new(whoami));
+        .layer(HttpService::new(whoami));
     let guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let request = Request::post("/mcp")
         .header("host", "mcp.example.com")
