@@ -57,6 +57,8 @@ pub mod registration;
 mod resource_challenge;
 mod resource_redirects;
 mod scope_limit;
+#[cfg(any(test, feature = "test-util"))]
+mod scripted_user;
 mod server;
 pub mod service;
 mod shortened;
@@ -88,6 +90,8 @@ use registration::{
 };
 pub use resource_challenge::ResourceChallenge;
 pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
+#[cfg(any(test, feature = "test-util"))]
+pub use scripted_user::ScriptedUser;
 pub use server::unsupported_server::UnsupportedServer;
 pub use shortened::Shortened;
 pub use start_url::{StartUrl, StartUrlError};
