@@ -7,20 +7,18 @@ use portcullis_mcp::header as names;
 use tokio::time::sleep;
 
 use crate::{
-    bridge::{
-        context::Context,
-        endpoint::TokenRenewal,
-        session_renewal,
-        state::{
-            server_stream_state::{MAX_UNSOLICITED_RENEWALS, StreamEnd},
-            session::Session,
-        },
-        transport::event_stream::EventReader,
-    },
+    context::Context,
+    endpoint::TokenRenewal,
     error::McpError,
     response::{is_event_stream, is_temporary},
     resumption::{ResumeAttempts, ResumePosition, backoff},
     retry_after::RetryAfter,
+    session_renewal,
+    state::{
+        server_stream_state::{MAX_UNSOLICITED_RENEWALS, StreamEnd},
+        session::Session,
+    },
+    transport::event_stream::EventReader,
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not

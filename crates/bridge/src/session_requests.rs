@@ -5,15 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    bridge::{
-        context::{Context, Request},
-        endpoint::TokenRenewal,
-        error_response::ErrorResponse,
-        session_renewal::renew,
-        state::session::Session,
-        transport::legacy::{self, SentRequest},
-    },
+    context::{Context, Request},
+    endpoint::TokenRenewal,
     error::McpError,
+    error_response::ErrorResponse,
+    session_renewal::renew,
+    state::session::Session,
+    transport::legacy::{self, SentRequest},
 };
 
 /// What happens to a message that the server has rejected because it has lost the session.

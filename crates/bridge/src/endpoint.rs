@@ -13,12 +13,12 @@ use url::Url;
 
 use self::retries::Retries;
 use crate::{
-    bridge::settings::BridgeSettings,
     error::McpError,
     message_budget::Reservation,
     resource_fetch::ResourceFetch,
     response::{BodyLimits, MAX_ERROR_SIZE, read_body},
     retry_after::RetryAfter,
+    settings::BridgeSettings,
 };
 
 /// Sends requests with the token, and retries them.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    bridge::endpoint::Endpoint,
+    endpoint::Endpoint,
     error::McpError,
     http_sse::suggests_http_sse,
     response::{MediaType, insufficient_scope, is_unknown_session},

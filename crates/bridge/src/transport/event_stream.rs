@@ -8,14 +8,12 @@ use tokio::time::sleep;
 
 pub(crate) use self::event_reader::EventReader;
 use crate::{
-    bridge::{
-        context::{Context, Request},
-        error_response::ErrorResponse,
-        state::session::Session,
-    },
+    context::{Context, Request},
     error::McpError,
+    error_response::ErrorResponse,
     response::{MediaType, is_event_stream, is_temporary},
     resumption::{ResumeAttempts, ResumePosition},
+    state::session::Session,
 };
 
 /// Forwards the response to a request, and the messages before it.

@@ -8,8 +8,7 @@ use portcullis_mcp::sse::Decoder;
 use tokio::time::timeout;
 
 use crate::{
-    bridge::context::Context, error::McpError, message_budget::Reservation,
-    resumption::ResumePosition,
+    context::Context, error::McpError, message_budget::Reservation, resumption::ResumePosition,
 };
 
 /// The time limit for the end of a stream after its response.

@@ -17,33 +17,18 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-mod context;
-mod dispatcher;
-mod endpoint;
-mod error_response;
-mod message;
-mod outgoing_queue;
-mod server_messages;
-mod server_stream;
-mod session_renewal;
-mod session_requests;
-mod settings;
-mod state;
-mod stdio;
-#[cfg(test)]
-mod tests;
-mod transport;
-
-pub use settings::{BridgeSettings, BridgeTransport};
-
-use context::Context;
-use dispatcher::Dispatcher;
-use endpoint::{Endpoint, TokenRenewal};
-use message::new_error;
-use stdio::{
-    line_reader::LineReader,
-    line_writer::LineSender,
-    streams::{self, Input, Output},
+use crate::{
+    context::Context,
+    dispatcher::Dispatcher,
+    endpoint::{Endpoint, TokenRenewal},
+    message::new_error,
+    server_stream,
+    settings::BridgeSettings,
+    stdio::{
+        line_reader::LineReader,
+        line_writer::LineSender,
+        streams::{self, Input, Output},
+    },
 };
 
 /// Forwards the messages of a stdio client (newline-delimited JSON-RPC) to one MCP endpoint, and
@@ -116,7 +101,7 @@ impl Bridge {
     }
 
     /// Boxes the future to keep the caller's future small.
-    fn forward<'a>(
+    pub(crate) fn forward<'a>(
         self,
         input: Input,
         output: Output,

@@ -9,21 +9,19 @@ use tokio::{
 };
 
 use crate::{
-    bridge::{
-        context::{Context, Request},
-        endpoint::TokenRenewal,
-        message::{Message, MessageKind, RequestId, new_error},
-        outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
-        session_requests,
-        state::{
-            gate::GateGuard,
-            pending_requests::{Purpose, Requester},
-            subscriptions::SubscriptionChange,
-        },
-        stdio::{line_reader::Line, oversized_line::OversizedMessage},
-        transport::{legacy, modern},
-    },
+    context::{Context, Request},
+    endpoint::TokenRenewal,
     error::{McpError, MessageTooLarge},
+    message::{Message, MessageKind, RequestId, new_error},
+    outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
+    session_requests,
+    state::{
+        gate::GateGuard,
+        pending_requests::{Purpose, Requester},
+        subscriptions::SubscriptionChange,
+    },
+    stdio::{line_reader::Line, oversized_line::OversizedMessage},
+    transport::{legacy, modern},
 };
 
 /// Dispatches the client's messages to the endpoint.

@@ -7,13 +7,11 @@ use tokio::{
 };
 
 use crate::{
-    bridge::{
-        context::Context,
-        endpoint::TokenRenewal,
-        state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
-        transport::legacy,
-    },
+    context::Context,
+    endpoint::TokenRenewal,
     error::McpError,
+    state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
+    transport::legacy,
 };
 
 /// How many subscriptions are restored at once.

@@ -9,17 +9,15 @@ use portcullis_mcp::ErrorCode;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use self::message_headers::message_headers;
+use super::event_stream;
 use crate::{
-    bridge::{
-        context::{Context, Request},
-        endpoint::TokenRenewal,
-        error_response::ErrorResponse,
-        message::Message,
-        settings::BridgeTransport,
-        state::pending_requests::Purpose,
-        transport::event_stream,
-    },
+    context::{Context, Request},
+    endpoint::TokenRenewal,
     error::McpError,
+    error_response::ErrorResponse,
+    message::Message,
+    settings::BridgeTransport,
+    state::pending_requests::Purpose,
     tool_list_page::{MAX_PAGES, next_cursor},
 };
 

@@ -1,7 +1,7 @@
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::bridge::message::Params;
+use crate::message::Params;
 
 /// The resource subscriptions and the log level that the client's session has accepted. A
 /// replacement session gets the same.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::bridge::state::session::Session;
+use super::session::Session;
 
 /// The state of the stream for the server's own messages in a legacy session.
 #[derive(Default)]
@@ -84,7 +84,7 @@ mod tests {
     use portcullis_mcp::header;
 
     use super::*;
-    use crate::bridge::state::session::Sessions;
+    use crate::state::session::Sessions;
 
     fn two_sessions() -> [Session; 2] {
         let sessions = Sessions::new(header::SESSION);

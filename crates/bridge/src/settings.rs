@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_client::error_chain;
 use portcullis_mcp::header as names;
 
-/// The settings of a [`Bridge`](super::Bridge).
+/// The settings of a [`Bridge`](crate::forwarding::Bridge).
 ///
 /// `Debug` shows the names of the additional headers, not their values.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ pub struct BridgeSettings {
     pub advice: fn(&(dyn Error + 'static)) -> String,
 }
 
-/// Which HTTP transports a [`Bridge`](super::Bridge) uses.
+/// Which HTTP transports a [`Bridge`](crate::forwarding::Bridge) uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BridgeTransport {

@@ -7,13 +7,10 @@ use http::HeaderMap;
 use portcullis_mcp::sse::Event;
 use tokio::sync::watch;
 
+use super::event_stream::EventReader;
 use crate::{
-    bridge::{
-        context::Context, endpoint::TokenRenewal, state::sse_connection::SseConnection,
-        transport::event_stream::EventReader,
-    },
-    error::McpError,
-    http_sse::SseStream,
+    context::Context, endpoint::TokenRenewal, error::McpError, http_sse::SseStream,
+    state::sse_connection::SseConnection,
 };
 
 /// Opens the stream, waits for the message URL, and starts the task that forwards the stream's

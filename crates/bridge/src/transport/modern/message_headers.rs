@@ -1,8 +1,7 @@
 use http::HeaderMap;
 
 use crate::{
-    bridge::message::Params, error::McpError, mirrored_headers::mirrored_headers,
-    tool_headers::ToolHeaders,
+    error::McpError, message::Params, mirrored_headers::mirrored_headers, tool_headers::ToolHeaders,
 };
 
 /// Returns the headers that repeat parts of a message: version, method and name, and the annotated
@@ -31,7 +30,7 @@ mod tests {
     use serde_json::{Value, json, value::to_raw_value};
 
     use super::*;
-    use crate::bridge::message::Message;
+    use crate::message::Message;
 
     /// The headers of a message, as `name: value`, without the version and the method.
     fn headers(method: &str, params: Value) -> Vec<String> {

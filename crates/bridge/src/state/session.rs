@@ -5,7 +5,8 @@ use parking_lot::Mutex;
 use portcullis_mcp::header as names;
 use tokio::sync::watch;
 
-use crate::bridge::{error_response::ErrorResponse, state::sse_connection::SseConnection};
+use super::sse_connection::SseConnection;
+use crate::error_response::ErrorResponse;
 
 /// The legacy session, and the handshake to reopen it.
 pub(crate) struct Sessions {

@@ -9,20 +9,18 @@ use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    bridge::{
-        endpoint::{Endpoint, TokenRenewal},
-        message::{self, Message, RequestId},
-        settings::BridgeSettings,
-        state::{
-            gate::Gate,
-            pending_requests::{PendingRequests, Purpose, Requester},
-            server_stream_state::ServerStreamState,
-            session::Sessions,
-            subscriptions::Subscriptions,
-        },
-        stdio::line_writer::LineSender,
-    },
+    endpoint::{Endpoint, TokenRenewal},
+    message::{self, Message, RequestId},
     message_budget::{MessageBudget, Reservation},
+    settings::BridgeSettings,
+    state::{
+        gate::Gate,
+        pending_requests::{PendingRequests, Purpose, Requester},
+        server_stream_state::ServerStreamState,
+        session::Sessions,
+        subscriptions::Subscriptions,
+    },
+    stdio::line_writer::LineSender,
     tool_headers::ToolHeaders,
 };
 

@@ -7,7 +7,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::bridge::{
+use crate::{
     context::Context,
     message::{Message, MessageKind},
     session_requests::{self, AfterRenewal},

@@ -7,16 +7,14 @@ use http::HeaderMap;
 use portcullis_discovery::FetchRequest;
 use url::Url;
 
+use super::{event_stream, http_sse};
 use crate::{
-    bridge::{
-        context::{Context, Request},
-        endpoint::TokenRenewal,
-        error_response::ErrorResponse,
-        settings::BridgeTransport,
-        state::{session::Session, sse_connection::SseConnection},
-        transport::{event_stream, http_sse},
-    },
+    context::{Context, Request},
+    endpoint::TokenRenewal,
     error::McpError,
+    error_response::ErrorResponse,
+    settings::BridgeTransport,
+    state::{session::Session, sse_connection::SseConnection},
 };
 
 /// What became of a request.

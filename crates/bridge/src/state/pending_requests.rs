@@ -9,10 +9,8 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::bridge::{
-    message::{Message, RequestId},
-    state::{sse_connection::SseConnection, subscriptions::SubscriptionChange},
-};
+use super::{sse_connection::SseConnection, subscriptions::SubscriptionChange};
+use crate::message::{Message, RequestId};
 
 /// The requests in progress, by identifier. A request that is not here has been answered, rejected
 /// or cancelled; later messages about it are dropped.

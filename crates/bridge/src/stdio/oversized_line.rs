@@ -1,6 +1,6 @@
 //! [`OversizedLine`]: finds the request identifier of a message that is too large to hold.
 
-use crate::bridge::message::RequestId;
+use crate::message::RequestId;
 
 /// Finds the identifier of a JSON-RPC message while its bytes are discarded, so that the message
 /// can be answered with an error: without one, the sender of a request waits for its response. Only

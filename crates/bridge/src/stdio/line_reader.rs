@@ -199,7 +199,7 @@ mod tests {
     async fn the_identifier_of_a_long_line_is_found() {
         let params = "x".repeat(5 * READ_SIZE);
         let request = format!("{{\"method\":\"m\",\"params\":{{\"a\":\"{params}\"}},\"id\":7}}");
-        let id = crate::bridge::message::RequestId::parse(b"7").unwrap();
+        let id = crate::message::RequestId::parse(b"7").unwrap();
         let expected = Line::TooLong(OversizedMessage::Request(id));
         for max in [10, request.len() - 1] {
             let read = lines(format!("{request}\n{request}").as_bytes(), max).await;

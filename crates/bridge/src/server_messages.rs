@@ -7,14 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    bridge::{
-        context::{Context, Request},
-        error_response::ErrorResponse,
-        message::{self, Message, MessageKind, RequestId},
-        state::pending_requests::{PendingRequest, Purpose, Requester},
-    },
+    context::{Context, Request},
     error::McpError,
+    error_response::ErrorResponse,
     json,
+    message::{self, Message, MessageKind, RequestId},
+    state::pending_requests::{PendingRequest, Purpose, Requester},
 };
 
 impl Context {
