@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use portcullis_bridge::{McpClient, McpSettings};
 use portcullis_client::{Authorizer, AutoConsent, StartUrl};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
+use portcullis_mcp_client::{McpClient, McpSettings};
 use portcullis_scenarios::{INITIALIZE, Portcullis, Request, call_message};
 use serde_json::{Value, json};
 

@@ -22,8 +22,12 @@ pub const ROWS: &[&[&str]] = &[
         "portcullis-store",
         "portcullis-testkit",
     ],
-    &["portcullis-guard", "portcullis-bridge"],
-    &["portcullis-endpoint", "portcullis-telemetry"],
+    &["portcullis-guard", "portcullis-mcp-client"],
+    &[
+        "portcullis-endpoint",
+        "portcullis-telemetry",
+        "portcullis-bridge",
+    ],
     &[
         "portcullis-gateway",
         "portcullis-doctor",

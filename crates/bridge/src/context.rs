@@ -11,7 +11,6 @@ use tokio::sync::{oneshot, watch};
 use crate::{
     endpoint::{Endpoint, TokenRenewal},
     message::{self, Message, RequestId},
-    message_budget::{MessageBudget, Reservation},
     settings::BridgeSettings,
     state::{
         gate::Gate,
@@ -21,8 +20,8 @@ use crate::{
         subscriptions::Subscriptions,
     },
     stdio::line_writer::LineSender,
-    tool_headers::ToolHeaders,
 };
+use portcullis_mcp_client::transport::{MessageBudget, Reservation, ToolHeaders};
 
 /// The state that all parts of a running bridge share.
 pub(crate) struct Context {

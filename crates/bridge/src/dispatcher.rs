@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     context::{Context, Request},
     endpoint::TokenRenewal,
-    error::{McpError, MessageTooLarge},
+    error::MessageTooLarge,
     message::{Message, MessageKind, RequestId, new_error},
     outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
     session_requests,
@@ -23,6 +23,7 @@ use crate::{
     stdio::{line_reader::Line, oversized_line::OversizedMessage},
     transport::{legacy, modern},
 };
+use portcullis_mcp_client::McpError;
 
 /// Dispatches the client's messages to the endpoint.
 pub(crate) struct Dispatcher {

@@ -12,13 +12,10 @@ use tokio::time::sleep;
 use url::Url;
 
 use self::retries::Retries;
-use crate::{
-    error::McpError,
-    message_budget::Reservation,
-    resource_fetch::ResourceFetch,
-    response::{BodyLimits, MAX_ERROR_SIZE, read_body},
-    retry_after::RetryAfter,
-    settings::BridgeSettings,
+use crate::settings::BridgeSettings;
+use portcullis_mcp_client::{
+    McpError, RetryAfter,
+    transport::{BodyLimits, MAX_ERROR_SIZE, Reservation, ResourceFetch, read_body},
 };
 
 /// Sends requests with the token, and retries them.

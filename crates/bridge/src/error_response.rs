@@ -7,12 +7,10 @@ use portcullis_discovery::{OpenResponse, ResponseExcerpt, SentSecrets};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{
-    endpoint::Endpoint,
-    error::McpError,
-    http_sse::suggests_http_sse,
-    response::{MediaType, insufficient_scope, is_unknown_session},
-    retry_after::RetryAfter,
+use crate::endpoint::Endpoint;
+use portcullis_mcp_client::{
+    McpError, RetryAfter,
+    transport::{MediaType, insufficient_scope, is_unknown_session, suggests_http_sse},
 };
 
 /// A response without a success status, read and interpreted.

@@ -12,7 +12,7 @@ pub(crate) use self::{
     params::Params,
     request_id::RequestId,
 };
-use crate::json::{self, MessageTexts};
+use portcullis_mcp_client::transport::json::{self, MessageTexts};
 
 /// A JSON-RPC message. Only what the bridge needs is parsed; the text is forwarded unchanged.
 #[derive(Clone, Debug)]

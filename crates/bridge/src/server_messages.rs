@@ -8,12 +8,11 @@ use serde_json::value::RawValue;
 
 use crate::{
     context::{Context, Request},
-    error::McpError,
     error_response::ErrorResponse,
-    json,
     message::{self, Message, MessageKind, RequestId},
     state::pending_requests::{PendingRequest, Purpose, Requester},
 };
+use portcullis_mcp_client::{McpError, transport::json};
 
 impl Context {
     /// Forwards data of the server: one message, or several in an array. Returns true if it

@@ -9,16 +9,16 @@ use tokio::time::sleep;
 use crate::{
     context::Context,
     endpoint::TokenRenewal,
-    error::McpError,
-    response::{is_event_stream, is_temporary},
-    resumption::{ResumeAttempts, ResumePosition, backoff},
-    retry_after::RetryAfter,
     session_renewal,
     state::{
         server_stream_state::{MAX_UNSOLICITED_RENEWALS, StreamEnd},
         session::Session,
     },
     transport::event_stream::EventReader,
+};
+use portcullis_mcp_client::{
+    McpError, RetryAfter,
+    transport::{ResumeAttempts, ResumePosition, backoff, is_event_stream, is_temporary},
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not

@@ -9,10 +9,10 @@ use tokio::{
 use crate::{
     context::Context,
     endpoint::TokenRenewal,
-    error::McpError,
     state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
     transport::legacy,
 };
+use portcullis_mcp_client::McpError;
 
 /// How many subscriptions are restored at once.
 const MAX_CONCURRENT: usize = 16;

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use crate::{
     context::{Context, Request},
     endpoint::TokenRenewal,
-    error::McpError,
     error_response::ErrorResponse,
     session_renewal::renew,
     state::session::Session,
     transport::legacy::{self, SentRequest},
 };
+use portcullis_mcp_client::McpError;
 
 /// What happens to a message that the server has rejected because it has lost the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_client::error_chain;
 use portcullis_mcp::header as names;
 
-/// The settings of a [`Bridge`](crate::forwarding::Bridge).
+/// The settings of a [`Bridge`](crate::Bridge).
 ///
 /// `Debug` shows the names of the additional headers, not their values.
 #[derive(Clone)]
@@ -43,11 +43,11 @@ pub struct BridgeSettings {
     pub grace: Duration,
     /// What a user can do about an error, for the end of the error's text. It begins with its own
     /// punctuation, and is empty if there is no advice, as by default. The errors are
-    /// [`McpError`](crate::McpError) and [`MessageTooLarge`](crate::MessageTooLarge).
+    /// [`McpError`](portcullis_mcp_client::McpError) and [`MessageTooLarge`](crate::MessageTooLarge).
     pub advice: fn(&(dyn Error + 'static)) -> String,
 }
 
-/// Which HTTP transports a [`Bridge`](crate::forwarding::Bridge) uses.
+/// Which HTTP transports a [`Bridge`](crate::Bridge) uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BridgeTransport {

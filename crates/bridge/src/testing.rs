@@ -7,7 +7,7 @@ use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_client::ScriptedUser;
 pub(crate) use portcullis_testkit::{
     FetchFn, ManualClock, Reply, ScratchDirectory, form,
-    protected_resource::{REGISTRATION_URL, RESOURCE, TOKEN_URL, prm, well_behaved},
+    protected_resource::{REGISTRATION_URL, RESOURCE, TOKEN_URL, well_behaved},
 };
 
 /// Returns a clock at 1,000 s.

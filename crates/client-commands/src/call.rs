@@ -4,10 +4,10 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{StartUrl, store::CredentialStore};
 use portcullis_discovery::Product;
 use portcullis_mcp::Revision;
+use portcullis_mcp_client::{McpClient, McpError, McpSettings};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{RawJson, print_raw_json, redact, tell};
 use serde::Deserialize;

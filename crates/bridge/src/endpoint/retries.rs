@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use portcullis_discovery::{FetchError, NetworkFailure};
 
-use crate::retry_after::RetryAfter;
+use portcullis_mcp_client::RetryAfter;
 
 /// The delays before a refused connection is retried. It is safe to retry, because nothing was
 /// sent.

@@ -9,11 +9,12 @@ use tokio::time::sleep;
 pub(crate) use self::event_reader::EventReader;
 use crate::{
     context::{Context, Request},
-    error::McpError,
     error_response::ErrorResponse,
-    response::{MediaType, is_event_stream, is_temporary},
-    resumption::{ResumeAttempts, ResumePosition},
     state::session::Session,
+};
+use portcullis_mcp_client::{
+    McpError,
+    transport::{MediaType, ResumeAttempts, ResumePosition, is_event_stream, is_temporary},
 };
 
 /// Forwards the response to a request, and the messages before it.

@@ -8,10 +8,8 @@ use portcullis_mcp::sse::Event;
 use tokio::sync::watch;
 
 use super::event_stream::EventReader;
-use crate::{
-    context::Context, endpoint::TokenRenewal, error::McpError, http_sse::SseStream,
-    state::sse_connection::SseConnection,
-};
+use crate::{context::Context, endpoint::TokenRenewal, state::sse_connection::SseConnection};
+use portcullis_mcp_client::{McpError, transport::SseStream};
 
 /// Opens the stream, waits for the message URL, and starts the task that forwards the stream's
 /// messages. The task ends with the connection. Fails as [`SseStream::begin`] does, and when the

@@ -11,11 +11,11 @@ use super::{event_stream, http_sse};
 use crate::{
     context::{Context, Request},
     endpoint::TokenRenewal,
-    error::McpError,
     error_response::ErrorResponse,
     settings::BridgeTransport,
     state::{session::Session, sse_connection::SseConnection},
 };
+use portcullis_mcp_client::McpError;
 
 /// What became of a request.
 pub(crate) enum SentRequest {

@@ -13,12 +13,14 @@ use super::event_stream;
 use crate::{
     context::{Context, Request},
     endpoint::TokenRenewal,
-    error::McpError,
     error_response::ErrorResponse,
     message::Message,
     settings::BridgeTransport,
     state::pending_requests::Purpose,
-    tool_list_page::{MAX_PAGES, next_cursor},
+};
+use portcullis_mcp_client::{
+    McpError,
+    transport::{MAX_PAGES, next_cursor},
 };
 
 /// Sends a request of 2026-07-28 and forwards the response. If the server reports a header

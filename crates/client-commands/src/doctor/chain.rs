@@ -2,12 +2,12 @@
 
 use anyhow::Context as _;
 use http::StatusCode;
-use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{
     ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore,
 };
 use portcullis_discovery::Product;
 use portcullis_doctor::{Finding, Rule, Step};
+use portcullis_mcp_client::{McpClient, McpError, McpSettings};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{counted, network_advice, redact, remedy};
 use serde_json::{Value, json};

@@ -11,10 +11,10 @@ mod credentials;
 use std::{env, path::Path, process, sync::Arc};
 
 use anyhow::Context as _;
-use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{Authorizer, AutoConsent, StartUrl};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
+use portcullis_mcp_client::{McpClient, McpError, McpSettings};
 use portcullis_scenarios::block_on;
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use http::{HeaderValue, Method, StatusCode, header};
-use portcullis_bridge::{McpClient, McpSettings};
 use portcullis_client::ResourceToken;
 use portcullis_mcp::Revision;
+use portcullis_mcp_client::{McpClient, McpSettings};
 use serde_json::{Value, json};
 
 use super::{

@@ -7,8 +7,10 @@ use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::Decoder;
 use tokio::time::timeout;
 
-use crate::{
-    context::Context, error::McpError, message_budget::Reservation, resumption::ResumePosition,
+use crate::context::Context;
+use portcullis_mcp_client::{
+    McpError,
+    transport::{Reservation, ResumePosition},
 };
 
 /// The time limit for the end of a stream after its response.

@@ -1,7 +1,9 @@
 use http::HeaderMap;
 
-use crate::{
-    error::McpError, message::Params, mirrored_headers::mirrored_headers, tool_headers::ToolHeaders,
+use crate::message::Params;
+use portcullis_mcp_client::{
+    McpError,
+    transport::{ToolHeaders, mirrored_headers},
 };
 
 /// Returns the headers that repeat parts of a message: version, method and name, and the annotated

@@ -1,7 +1,7 @@
 //! [`AcceptingHandler`]: responds to elicitation requests of the server.
 
-use portcullis_bridge::ServerRequestHandler;
 use portcullis_discovery::BoxFuture;
+use portcullis_mcp_client::ServerRequestHandler;
 use serde_json::{Map, Value, json};
 
 /// Accepts every elicitation with the defaults of its form.

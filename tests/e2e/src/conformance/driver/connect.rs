@@ -5,8 +5,8 @@ mod options;
 use std::{path::Path, process::Stdio};
 
 use anyhow::{Context as _, ensure};
-use portcullis_bridge::ServerRequestHandler as _;
 use portcullis_mcp::{ErrorCode, meta};
+use portcullis_mcp_client::ServerRequestHandler as _;
 use portcullis_scenarios::{Process, Scratch, portcullis_command};
 use serde_json::{Map, Value, json};
 use tokio::{
