@@ -23,6 +23,7 @@ use crate::{
     },
 };
 
+/// An authenticated client.
 pub(crate) struct AuthenticatedClient {
     pub(crate) id: Box<str>,
     pub(crate) client: Arc<Client>,

@@ -15,6 +15,7 @@ use portcullis_metadata::{JwkSet, Scopes, Secret};
 
 use crate::clients::{grant_type::GrantType, redirect_uri::RedirectUri};
 
+/// A client.
 pub(crate) struct Client {
     /// The name on the consent page.
     pub(crate) name: Option<Box<str>>,

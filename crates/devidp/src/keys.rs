@@ -1,3 +1,5 @@
+//! The signing keys and their rotation.
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;

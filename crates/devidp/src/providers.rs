@@ -1,3 +1,5 @@
+//! [`Provider`]: the providers whose differences from MCP's profile the server imitates.
+
 mod auth0;
 mod authentik;
 mod entra;

@@ -1,3 +1,5 @@
+//! [`Table`]: a bounded table of values that expire.
+
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;

@@ -116,6 +116,7 @@ pub(crate) fn is_plain_jwt(token: &CompactJws<'_>) -> bool {
         .is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"))
 }
 
+/// Returns the keys of each issuer.
 fn import_keys(issuers: &[TrustedIssuer]) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
     let mut imported = HashMap::new();
     for TrustedIssuer { issuer, keys } in issuers {

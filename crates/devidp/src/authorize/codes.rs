@@ -1,3 +1,5 @@
+//! [`Codes`]: the issued authorization codes.
+
 use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::UnixTime;
@@ -71,6 +73,7 @@ impl Codes {
         }
     }
 
+    /// Issues a code.
     pub(super) fn issue(&self, approval: Approval) -> Result<Handle, getrandom::Error> {
         let handle = Handle::generate()?;
         let code = IssuedCode {
@@ -100,6 +103,7 @@ impl Codes {
         redeemed.unwrap_or(Err(CodeError::Unknown))
     }
 
+    /// Removes the codes of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.codes
             .remove_if(|issued| *issued.approval.request.client_id == *client_id);

@@ -1,3 +1,5 @@
+//! The rule for user names.
+
 /// The maximum length of a user name in characters.
 const MAX_CHARS: usize = 64;
 

@@ -1,3 +1,5 @@
+//! The registration endpoint (RFC 7591 section 3).
+
 pub(super) mod access;
 pub(super) mod new_client;
 mod new_credential;
@@ -29,7 +31,7 @@ use crate::{
 };
 use new_client::NewClient;
 
-/// Handles the registration endpoint (RFC 7591 section 3).
+/// Handles the registration endpoint.
 pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
     if app.config.profile.registration == RegistrationRule::ApiToken {
         return provider_rules::missing_api_token();

@@ -1,10 +1,12 @@
+//! The registration access token (RFC 7592 section 3).
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::Secret;
 use sha2::{Digest as _, Sha256};
 
 use crate::handle::random_text;
 
-/// The hash of a registration access token (RFC 7592 section 3). The token itself is not stored.
+/// The hash of a registration access token. The token itself is not stored.
 pub(crate) struct RegistrationTokenHash(Secret);
 
 impl RegistrationTokenHash {

@@ -1,3 +1,5 @@
+//! [`Clients`]: the table of all clients.
+
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;

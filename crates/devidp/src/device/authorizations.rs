@@ -91,6 +91,7 @@ impl DeviceAuthorizations {
         }
     }
 
+    /// Starts a device authorization.
     pub(super) fn start(
         &self,
         device_code: Handle,
@@ -182,11 +183,13 @@ impl DeviceAuthorizations {
         polled.unwrap_or(Err(unknown))
     }
 
+    /// Removes the device authorizations of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.authorizations
             .remove_if(|authorization| *authorization.request.client_id == *client_id);
     }
 
+    /// Counts a wrong user code.
     pub(super) fn count_wrong_user_code(&self) -> Result<(), getrandom::Error> {
         // If the table is full, `has_too_many_wrong_user_codes` is true already.
         let _ = self.wrong_user_codes.insert_new(&random_text(16)?, ());

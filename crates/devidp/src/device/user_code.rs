@@ -1,3 +1,5 @@
+//! User codes of the device flow.
+
 use std::fmt;
 
 /// The letters of user codes: no vowels, so no words appear (RFC 8628 section 6.1).

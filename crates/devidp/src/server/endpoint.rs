@@ -1,3 +1,5 @@
+//! [`Endpoint`]: the endpoints, their paths and methods.
+
 use http::Method;
 
 /// An endpoint of the server.

@@ -17,6 +17,7 @@ use crate::{
     server::oauth_error::{ErrorCode, ErrorResponse},
 };
 
+/// A response of this server.
 pub(crate) type Reply = Response<Full<Bytes>>;
 
 /// Returns a public document. It must be revalidated, because a restarted server has new keys.

@@ -1,3 +1,5 @@
+//! The introspection endpoint (RFC 7662).
+
 use http::{HeaderMap, StatusCode};
 use portcullis_metadata::{AccessTokenClaims, IntrospectionResponse};
 use serde_json::Value;

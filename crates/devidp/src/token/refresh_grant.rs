@@ -1,3 +1,5 @@
+//! The refresh token grant.
+
 use crate::{
     app::App,
     authorize::{audience::check_audience, scopes::parse_scopes},

@@ -1,3 +1,5 @@
+//! The revocation endpoint (RFC 7009).
+
 use http::{HeaderMap, StatusCode};
 
 use crate::{

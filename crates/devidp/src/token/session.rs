@@ -1,3 +1,5 @@
+//! [`Session`]: the tokens that follow from one approval.
+
 use portcullis_metadata::{Scopes, UnixTime};
 
 use crate::{authentication::dpop::Thumbprint, authorize::codes::Approval};

@@ -1,3 +1,5 @@
+//! [`Sessions`]: the sessions with refresh tokens, and the withdrawn sessions.
+
 use portcullis_metadata::Secret;
 
 use crate::{
@@ -143,6 +145,7 @@ impl Sessions {
         }
     }
 
+    /// Returns whether a session is withdrawn.
     pub(super) fn is_withdrawn(&self, session_id: &str) -> bool {
         self.withdrawn.contains(session_id)
     }

@@ -1,3 +1,5 @@
+//! GitHub's format of responses of the token endpoint.
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
