@@ -18,11 +18,15 @@ pub const ROWS: &[&[&str]] = &[
     &[
         "portcullis-verifier",
         "portcullis-client",
-        "portcullis-devidp",
+        "portcullis-authorization-server",
         "portcullis-store",
         "portcullis-testkit",
     ],
-    &["portcullis-guard", "portcullis-mcp-client"],
+    &[
+        "portcullis-devidp",
+        "portcullis-guard",
+        "portcullis-mcp-client",
+    ],
     &[
         "portcullis-endpoint",
         "portcullis-telemetry",

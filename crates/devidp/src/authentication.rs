@@ -10,6 +10,7 @@ mod presented;
 use std::sync::Arc;
 
 use http::HeaderMap;
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
 use portcullis_metadata::Secret;
 
 use crate::{
@@ -17,10 +18,6 @@ use crate::{
     authentication::presented::PresentedCredential,
     clients::{Client, Credential},
     providers::profile::{Profile, PublicClientRule},
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-    },
 };
 
 /// An authenticated client.

@@ -10,6 +10,9 @@ pub(crate) mod tickets;
 pub(crate) mod user;
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{
+    ErrorResponse, Params, RandomError, client::RedirectUri, random_secret,
+};
 
 use crate::{
     app::App,
@@ -17,14 +20,8 @@ use crate::{
         codes::Approval,
         request::{AuthorizationRequest, AuthorizeError},
     },
-    clients::redirect_uri::RedirectUri,
     config::Config,
-    handle::random_text,
-    server::{
-        form::Params,
-        oauth_error::ErrorResponse,
-        respond::{self, Reply},
-    },
+    server::respond::{self, Reply},
 };
 
 /// Handles the authorization endpoint. Responds with the consent page, a code or an error.
@@ -32,7 +29,7 @@ pub(crate) async fn authorize(
     app: &App,
     query: &str,
     headers: &HeaderMap,
-) -> Result<Reply, getrandom::Error> {
+) -> Result<Reply, RandomError> {
     match AuthorizationRequest::parse(
         &app.config,
         &app.clients,
@@ -76,8 +73,8 @@ fn issue_code(
     app: &App,
     request: AuthorizationRequest,
     subject: Box<str>,
-) -> Result<String, getrandom::Error> {
-    let session_id: Box<str> = random_text(16)?.as_str().into();
+) -> Result<String, RandomError> {
+    let session_id: Box<str> = random_secret(16)?.secret().into();
     let redirect = request.redirect.clone();
     let state = request.state.clone();
     app.clients.record_approval(&request.client_id);

@@ -1,19 +1,16 @@
 //! Clients: configured, registered, or described by their own metadata document.
 
 pub(crate) mod document;
-pub(crate) mod grant_type;
 pub(crate) mod management;
 mod metadata;
-pub(crate) mod redirect_uri;
 pub(crate) mod registration;
 mod registration_token;
 pub(crate) mod registry;
 pub(crate) mod settings;
 
+use portcullis_authorization_server::client::{GrantType, RedirectUri};
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{JwkSet, Scopes, Secret};
-
-use crate::clients::{grant_type::GrantType, redirect_uri::RedirectUri};
 
 /// A client.
 pub(crate) struct Client {

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_authorization_server::client::GrantType;
 use portcullis_metadata::{Issuer, UnixTime};
 use url::Url;
 
 use crate::{
-    clients::grant_type::GrantType, providers::profile::Profile, server::endpoint::Endpoint,
-    settings::DevIdpSettings, tables::Table,
+    providers::profile::Profile, server::endpoint::Endpoint, settings::DevIdpSettings,
+    tables::Table,
 };
 
 /// The settings, the behaviour of the imitated provider, and the issuer. They do not change while

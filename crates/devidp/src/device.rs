@@ -5,13 +5,13 @@ pub(crate) mod user_code;
 pub(crate) mod verification;
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, client::GrantType};
 use portcullis_metadata::{Secret, authorization::DeviceAuthorizationResponse};
 
 use crate::{
     app::App,
     authentication::authenticate,
     authorize::{audience::parse_audience, request::RefreshRequest, scopes::grant_scopes},
-    clients::grant_type::GrantType,
     config::Config,
     device::{
         authorizations::{Answer, DeviceRequest, INTERVAL, LIFETIME},
@@ -20,8 +20,6 @@ use crate::{
     handle::Handle,
     server::{
         endpoint::Endpoint,
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
         respond::{Reply, json_error, json_reply},
     },
 };

@@ -1,8 +1,7 @@
 //! [`Handle`]: random references to the entries of tables, such as codes and refresh tokens.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_authorization_server::{RandomError, random_secret};
 use portcullis_metadata::Secret;
-use zeroize::Zeroizing;
 
 /// A random reference to an entry of a table: a code, a device code, a token or a consent ticket.
 ///
@@ -16,16 +15,24 @@ const HALF_CHARS: usize = 22;
 
 impl Handle {
     /// Generates a handle of 2 x 128 random bits.
-    pub(crate) fn generate() -> Result<Self, getrandom::Error> {
-        let id = random_text(HALF_BYTES)?;
-        let secret = random_text(HALF_BYTES)?;
-        Ok(Self(Secret::new(format!("{}{}", *id, *secret))))
+    pub(crate) fn generate() -> Result<Self, RandomError> {
+        let id = random_secret(HALF_BYTES)?;
+        let secret = random_secret(HALF_BYTES)?;
+        Ok(Self(Secret::new(format!(
+            "{}{}",
+            id.secret(),
+            secret.secret()
+        ))))
     }
 
     /// Returns a handle with the same key and a new secret.
-    pub(crate) fn with_new_secret(&self) -> Result<Self, getrandom::Error> {
-        let secret = random_text(HALF_BYTES)?;
-        Ok(Self(Secret::new(format!("{}{}", self.id(), *secret))))
+    pub(crate) fn with_new_secret(&self) -> Result<Self, RandomError> {
+        let secret = random_secret(HALF_BYTES)?;
+        Ok(Self(Secret::new(format!(
+            "{}{}",
+            self.id(),
+            secret.secret()
+        ))))
     }
 
     /// Parses a handle from a request. Checks only the length.
@@ -50,13 +57,6 @@ impl Handle {
     }
 }
 
-/// Returns the given number of random bytes in base64url.
-pub(crate) fn random_text(bytes: usize) -> Result<Zeroizing<String>, getrandom::Error> {
-    let mut random = Zeroizing::new(vec![0; bytes]);
-    getrandom::fill(&mut random)?;
-    Ok(Zeroizing::new(URL_SAFE_NO_PAD.encode(&*random)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,7 +72,11 @@ mod tests {
     #[test]
     fn another_secret_does_not_match() {
         let handle = Handle::generate().unwrap();
-        let forged = format!("{}{}", handle.id(), &*random_text(HALF_BYTES).unwrap());
+        let forged = format!(
+            "{}{}",
+            handle.id(),
+            random_secret(HALF_BYTES).unwrap().secret()
+        );
         assert!(!Handle::parse(&forged).unwrap().matches(&handle));
     }
 

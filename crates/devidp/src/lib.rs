@@ -18,16 +18,14 @@ mod tables;
 mod token;
 
 pub use authentication::mode::ClientAuthenticationMode;
-pub use clients::{
-    grant_type::GrantType,
-    settings::{ClientAuthentication, ClientSettings, ClientSettingsError},
-};
+pub use clients::settings::{ClientAuthentication, ClientSettings, ClientSettingsError};
 pub use control::{
     Control,
     faults::{Fault, FaultError, FaultKind, FaultPoint},
 };
 pub use error::DevIdpError;
 pub use keys::OldKeys;
+pub use portcullis_authorization_server::client::GrantType;
 pub use providers::{Difference, Provider};
 pub use server::DevIdp;
 pub use settings::{

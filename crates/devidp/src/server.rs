@@ -1,8 +1,6 @@
 //! [`DevIdp`]: listens and serves connections.
 
 pub(crate) mod endpoint;
-pub(crate) mod form;
-pub(crate) mod oauth_error;
 pub(crate) mod respond;
 mod routes;
 

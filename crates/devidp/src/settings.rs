@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use portcullis_authorization_server::client::GrantType;
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{Clock, JwkSet, ResourceUri, Scopes, Secret, SystemClock};
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::{
     authentication::mode::ClientAuthenticationMode,
     authorize::user::is_user_name,
-    clients::{grant_type::GrantType, settings::ClientSettings},
+    clients::settings::ClientSettings,
     control::faults::Fault,
     error::DevIdpError,
     providers::{Provider, profile::Profile},
@@ -23,6 +24,14 @@ use crate::{
 
 /// The maximum lifetime of a refresh token: 30 days.
 const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
+
+/// The grant types of a server without trusted issuers.
+const WITHOUT_ASSERTIONS: [GrantType; 4] = [
+    GrantType::AuthorizationCode,
+    GrantType::RefreshToken,
+    GrantType::DeviceCode,
+    GrantType::ClientCredentials,
+];
 
 /// The settings of a development authorization server.
 ///
@@ -181,7 +190,7 @@ impl DevIdpSettings {
     /// Returns the supported grant types.
     pub(crate) fn grant_types(&self) -> &'static [GrantType] {
         if self.trusted_issuers.is_empty() {
-            &GrantType::WITHOUT_ASSERTIONS
+            &WITHOUT_ASSERTIONS
         } else {
             &GrantType::ALL
         }

@@ -15,19 +15,15 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, client::GrantType};
 use portcullis_metadata::{AccessToken, Scopes, Secret, authorization::TokenResponse};
 
 use crate::{
     app::App,
     authentication::{AuthenticatedClient, authenticate, dpop::Thumbprint},
     authorize::scopes::response_scope,
-    clients::grant_type::GrantType,
     providers::{github::token_response, profile::TokenResponseFormat},
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_error, json_error_with_status, json_reply},
-    },
+    server::respond::{Reply, json_error, json_error_with_status, json_reply},
     token::session::Session,
 };
 
@@ -123,6 +119,7 @@ async fn handle_token_request(
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
         GrantType::JwtBearer => jwt_bearer::grant(app, &request)?,
         GrantType::TokenExchange => return identity_assertion::exchange(app, &request),
+        _ => return Err(unsupported),
     };
     let client_id = &*request.caller.id;
     tracing::info!(

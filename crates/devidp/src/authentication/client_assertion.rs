@@ -1,12 +1,10 @@
 //! Client assertions: the `private_key_jwt` authentication method.
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::AccessTokenClaims;
 
-use crate::{
-    authentication::assertion::{Assertions, MAX_ASSERTION},
-    server::oauth_error::{ErrorCode, ErrorResponse},
-};
+use crate::authentication::assertion::{Assertions, MAX_ASSERTION};
 
 /// The only supported value of `client_assertion_type` (RFC 7523 section 2.2).
 pub(crate) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

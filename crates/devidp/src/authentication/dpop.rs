@@ -5,6 +5,7 @@ mod nonces;
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, RandomError};
 use portcullis_jose::ReceivedProof;
 use portcullis_metadata::Clock;
 use url::Url;
@@ -13,10 +14,7 @@ use crate::{
     authentication::dpop::nonces::Nonces,
     clients::assertion_algorithms,
     config::Config,
-    server::{
-        endpoint::Endpoint,
-        oauth_error::{ErrorCode, ErrorResponse},
-    },
+    server::endpoint::Endpoint,
     tables::{LASTING_CAPACITY, Table},
 };
 
@@ -48,7 +46,7 @@ const PROOF_RETENTION: Duration = Duration::from_secs(2 * MAX_PROOF_AGE.as_secs(
 const THUMBPRINT_CHARS: usize = 43;
 
 impl DpopProofs {
-    pub(crate) fn new(config: &Config) -> Result<Self, getrandom::Error> {
+    pub(crate) fn new(config: &Config) -> Result<Self, RandomError> {
         let clock = &config.settings.clock;
         Ok(Self {
             used: config.table(LASTING_CAPACITY, PROOF_RETENTION),

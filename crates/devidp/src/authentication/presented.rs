@@ -2,19 +2,14 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
 use portcullis_metadata::Secret;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use crate::{
-    authentication::{
-        client_assertion::{self, ClientAssertion},
-        mode::SecretMethod,
-    },
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-    },
+use crate::authentication::{
+    client_assertion::{self, ClientAssertion},
+    mode::SecretMethod,
 };
 
 /// The credential in a request, before it is verified.

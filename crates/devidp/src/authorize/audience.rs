@@ -1,15 +1,9 @@
 //! The audience of a token.
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
 use portcullis_metadata::ResourceUri;
 
-use crate::{
-    config::Config,
-    providers::profile::AudienceRule,
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-    },
-};
+use crate::{config::Config, providers::profile::AudienceRule};
 
 /// The maximum length of the parameter `audience` in bytes.
 const MAX_AUDIENCE: usize = 600;

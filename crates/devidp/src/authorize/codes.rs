@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_authorization_server::RandomError;
 use portcullis_metadata::UnixTime;
 
 use crate::{
@@ -74,7 +75,7 @@ impl Codes {
     }
 
     /// Issues a code.
-    pub(super) fn issue(&self, approval: Approval) -> Result<Handle, getrandom::Error> {
+    pub(super) fn issue(&self, approval: Approval) -> Result<Handle, RandomError> {
         let handle = Handle::generate()?;
         let code = IssuedCode {
             handle: handle.clone(),

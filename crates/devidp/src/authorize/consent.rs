@@ -6,6 +6,9 @@ use http::{
     HeaderMap, StatusCode,
     header::{COOKIE, HOST, ORIGIN},
 };
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params, RandomError, random_secret,
+};
 use portcullis_metadata::Secret;
 
 use crate::{
@@ -18,11 +21,9 @@ use crate::{
         user::is_user_name,
     },
     device,
-    handle::{Handle, random_text},
+    handle::Handle,
     server::{
         endpoint::Endpoint,
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
         respond::{self, Reply},
     },
 };
@@ -37,7 +38,7 @@ pub(crate) fn show_request(
     app: &App,
     request: AuthorizationRequest,
     headers: &HeaderMap,
-) -> Result<Reply, getrandom::Error> {
+) -> Result<Reply, RandomError> {
     let request = Arc::new(request);
     show(
         app,
@@ -69,11 +70,11 @@ pub(crate) fn show(
     question: Question,
     headers: &HeaderMap,
     html: impl FnOnce(&str, &str, &str) -> String,
-) -> Result<Reply, getrandom::Error> {
+) -> Result<Reply, RandomError> {
     // An existing cookie is reused, so several pages can be open in one browser.
     let browser = match parse_cookie(headers) {
         Some(browser) => browser,
-        None => Secret::new(random_text(COOKIE_BYTES)?.as_str()),
+        None => random_secret(COOKIE_BYTES)?,
     };
     let ticket = Handle::generate()?;
     let action = app.config.path(Endpoint::Consent);
@@ -99,11 +100,7 @@ pub(crate) fn show(
 ///
 /// The submission must come from a page of this server (`Origin`), from the browser to which the
 /// page was sent (cookie), and must be the first one (ticket).
-pub(crate) fn decide(
-    app: &App,
-    headers: &HeaderMap,
-    form: &Params,
-) -> Result<Reply, getrandom::Error> {
+pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, RandomError> {
     let reject = |status, reason| {
         tracing::warn!(
             consent.description = reason,

@@ -2,13 +2,10 @@
 
 use std::fmt::{self, Write};
 
+use portcullis_authorization_server::client::RedirectUri;
 use portcullis_metadata::Scopes;
 
-use crate::{
-    clients::{Client, redirect_uri::RedirectUri},
-    config::Config,
-    metadata,
-};
+use crate::{clients::Client, config::Config, metadata};
 
 const STYLE: &str = include_str!("page.css");
 

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use portcullis_authorization_server::{
+    DuplicateParameter, ErrorCode, ErrorResponse, Params,
+    client::{GrantType, RedirectUri},
+};
 use portcullis_metadata::{Scopes, authorization::PkceChallenge};
 
 use crate::{
@@ -12,13 +16,9 @@ use crate::{
         scopes::{OFFLINE_ACCESS, grant_scopes},
         user::is_user_name,
     },
-    clients::{Client, grant_type::GrantType, redirect_uri::RedirectUri, registry::Clients},
+    clients::{Client, registry::Clients},
     config::Config,
     providers::profile::RefreshTokenRule,
-    server::{
-        form::{DuplicateParameter, Params},
-        oauth_error::{ErrorCode, ErrorResponse},
-    },
 };
 
 /// A valid authorization request (RFC 6749 section 4.1.1).

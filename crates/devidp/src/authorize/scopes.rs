@@ -1,15 +1,9 @@
 //! The scopes of a request.
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, client::GrantType};
 use portcullis_metadata::Scopes;
 
-use crate::{
-    clients::{Client, grant_type::GrantType},
-    config::Config,
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-    },
-};
+use crate::{clients::Client, config::Config};
 
 /// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is
 /// granted only if it is requested, and only to clients that may use refresh tokens.

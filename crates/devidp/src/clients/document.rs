@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{
     Clock,
@@ -16,7 +17,6 @@ use crate::{
         Client, Credential,
         metadata::{parse_grant_types, parse_keys, parse_name, parse_redirect_uris},
     },
-    server::oauth_error::{ErrorCode, ErrorResponse},
     tables::Table,
 };
 

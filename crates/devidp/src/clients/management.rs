@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_metadata::{Secret, client::ClientMetadata};
 
 use crate::{
@@ -13,10 +14,7 @@ use crate::{
         registration_token::RegistrationTokenHash,
         registry::RegisteredClient,
     },
-    server::{
-        oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_error, json_reply, plain},
-    },
+    server::respond::{Reply, json_error, json_reply, plain},
     tables::RowAction,
 };
 

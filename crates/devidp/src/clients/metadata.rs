@@ -1,16 +1,13 @@
 //! Validates the metadata of a client that describes itself: in a registration (RFC 7591 section 2)
 //! or in its metadata document.
 
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse,
+    client::{GrantType, RedirectUri, RedirectUriError},
+};
 use portcullis_metadata::{JwkSet, client::ClientMetadata};
 
-use crate::{
-    clients::{
-        Credential,
-        grant_type::GrantType,
-        redirect_uri::{RedirectUri, RedirectUriError},
-    },
-    server::oauth_error::{ErrorCode, ErrorResponse},
-};
+use crate::clients::Credential;
 
 /// The only supported response type.
 pub(crate) const RESPONSE_TYPE: &str = "code";

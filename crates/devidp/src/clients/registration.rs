@@ -8,6 +8,9 @@ mod provider_rules;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, client::RedirectUri, random_secret,
+};
 use portcullis_metadata::{
     UnixTime,
     client::{ClientMetadata, ClientRegistrationRequest},
@@ -16,15 +19,12 @@ use portcullis_metadata::{
 use crate::{
     app::App,
     clients::{
-        metadata::invalid, redirect_uri::RedirectUri, registration_token::RegistrationTokenHash,
-        registry::RegisteredClient,
+        metadata::invalid, registration_token::RegistrationTokenHash, registry::RegisteredClient,
     },
     config::Config,
-    handle::random_text,
     providers::profile::RegistrationRule,
     server::{
         endpoint::Endpoint,
-        oauth_error::{ErrorCode, ErrorResponse},
         respond::{Reply, json_error, json_reply},
     },
     tables::TableFull,
@@ -67,10 +67,11 @@ fn store(app: &App, new: NewClient) -> Result<Reply, ErrorResponse> {
         client,
         mut information,
     } = new;
-    let id = random_text(16)?;
-    information.client_id = id.to_string();
+    let id = random_secret(16)?;
+    let id = id.secret();
+    information.client_id = id.to_owned();
     information.client_id_issued_at = Some(UnixTime::from_secs(app.config.now().as_secs()));
-    information.registration_client_uri = Some(client_uri(&app.config, &id));
+    information.registration_client_uri = Some(client_uri(&app.config, id));
 
     let (token, registration_token) = RegistrationTokenHash::generate()?;
     let client = Arc::new(client);
@@ -80,12 +81,12 @@ fn store(app: &App, new: NewClient) -> Result<Reply, ErrorResponse> {
         information: information.clone(),
         registration_token,
     };
-    app.clients.register(&id, registered).map_err(|TableFull| {
+    app.clients.register(id, registered).map_err(|TableFull| {
         let description = "the maximum number of clients is reached, and all of them are in use";
         ErrorResponse::new(ErrorCode::TemporarilyUnavailable, description)
     })?;
     tracing::info!(
-        client.id = id.as_str(),
+        client.id = id,
         client.name = client.name.as_deref(),
         client.redirects = ?client.redirect_uris.iter().map(RedirectUri::authority).collect::<Vec<_>>(),
         "registered a client"

@@ -1,18 +1,17 @@
 //! The registration access token (RFC 7592 section 3).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_authorization_server::{RandomError, random_secret};
 use portcullis_metadata::Secret;
 use sha2::{Digest as _, Sha256};
-
-use crate::handle::random_text;
 
 /// The hash of a registration access token. The token itself is not stored.
 pub(crate) struct RegistrationTokenHash(Secret);
 
 impl RegistrationTokenHash {
     /// Generates a token and its hash.
-    pub(crate) fn generate() -> Result<(Secret, Self), getrandom::Error> {
-        let token = Secret::new(random_text(32)?.as_str());
+    pub(crate) fn generate() -> Result<(Secret, Self), RandomError> {
+        let token = random_secret(32)?;
         let hash = Self::of(&token);
         Ok((token, hash))
     }

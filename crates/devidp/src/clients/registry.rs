@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::client::{ClientIdUrl, ClientRegistrationResponse};
 
@@ -13,7 +14,6 @@ use crate::{
     },
     config::Config,
     error::DevIdpError,
-    server::oauth_error::{ErrorCode, ErrorResponse},
     settings::DocumentFetch,
     tables::{RowAction, Table, TableFull},
 };

@@ -1,8 +1,9 @@
 //! [`ClientSettings`]: clients from the settings.
 
+use portcullis_authorization_server::client::{GrantType, RedirectUri};
 use portcullis_metadata::{JwkSet, Scopes, Secret};
 
-use crate::clients::{Client, Credential, grant_type::GrantType, redirect_uri::RedirectUri};
+use crate::clients::{Client, Credential};
 
 /// A configured client. It exists from the start and never expires.
 ///

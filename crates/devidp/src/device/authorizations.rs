@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, RandomError, random_secret};
 use portcullis_metadata::{Clock, Scopes, UnixTime};
 
 use crate::{
     clients::Client,
     config::Config,
     device::user_code::UserCode,
-    handle::{Handle, random_text},
-    server::oauth_error::{ErrorCode, ErrorResponse},
+    handle::Handle,
     tables::{EVICTING_CAPACITY, RowAction, Table},
 };
 
@@ -190,9 +190,11 @@ impl DeviceAuthorizations {
     }
 
     /// Counts a wrong user code.
-    pub(super) fn count_wrong_user_code(&self) -> Result<(), getrandom::Error> {
+    pub(super) fn count_wrong_user_code(&self) -> Result<(), RandomError> {
         // If the table is full, `has_too_many_wrong_user_codes` is true already.
-        let _ = self.wrong_user_codes.insert_new(&random_text(16)?, ());
+        let _ = self
+            .wrong_user_codes
+            .insert_new(random_secret(16)?.secret(), ());
         Ok(())
     }
 

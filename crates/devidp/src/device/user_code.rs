@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use portcullis_authorization_server::{RandomError, random_bytes};
+
 /// The letters of user codes: no vowels, so no words appear (RFC 8628 section 6.1).
 const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 const LENGTH: usize = 8;
@@ -11,11 +13,10 @@ const LENGTH: usize = 8;
 pub(crate) struct UserCode(Box<str>);
 
 impl UserCode {
-    pub(crate) fn generate() -> Result<Self, getrandom::Error> {
+    pub(crate) fn generate() -> Result<Self, RandomError> {
         let mut code = String::with_capacity(LENGTH);
         while code.len() < LENGTH {
-            let mut byte = [0];
-            getrandom::fill(&mut byte)?;
+            let byte = random_bytes::<1>()?;
             // Bytes above the largest multiple of 20 are skipped, so every letter is equally
             // likely.
             if byte[0] < 240 {

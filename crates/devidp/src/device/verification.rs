@@ -2,6 +2,7 @@
 //! section 3.3).
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{Params, RandomError};
 
 use crate::{
     app::App,
@@ -13,13 +14,12 @@ use crate::{
     device::user_code::UserCode,
     server::{
         endpoint::Endpoint,
-        form::Params,
         respond::{self, Reply},
     },
 };
 
 /// Displays the page on which the user enters the user code.
-pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
+pub(crate) fn show_entry(app: &App) -> Result<Reply, RandomError> {
     entry_page(app, StatusCode::OK, None)
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn show_consent(
     app: &App,
     query: &str,
     headers: &HeaderMap,
-) -> Result<Reply, getrandom::Error> {
+) -> Result<Reply, RandomError> {
     // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628
     // section 5.1).
     if app.devices.has_too_many_wrong_user_codes() {
@@ -73,11 +73,7 @@ pub(crate) fn show_consent(
     )
 }
 
-fn entry_page(
-    app: &App,
-    status: StatusCode,
-    message: Option<&str>,
-) -> Result<Reply, getrandom::Error> {
+fn entry_page(app: &App, status: StatusCode, message: Option<&str>) -> Result<Reply, RandomError> {
     let action = app.config.path(Endpoint::DeviceConsent);
     respond::page(status, |nonce| {
         page::device_code_html(&action, message, nonce)

@@ -9,13 +9,9 @@ use http::{
     },
 };
 use http_body_util::Full;
-use portcullis_metadata::authorization::OAuthError;
+use portcullis_authorization_server::{ErrorResponse, RandomError, random_secret};
 
-use crate::{
-    authorize::page::error_html,
-    handle::random_text,
-    server::oauth_error::{ErrorCode, ErrorResponse},
-};
+use crate::authorize::page::error_html;
 
 /// A response of this server.
 pub(crate) type Reply = Response<Full<Bytes>>;
@@ -49,17 +45,11 @@ pub(crate) fn json_error(error: ErrorResponse) -> Reply {
 
 /// Like [`json_error`], but with another status.
 pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -> Reply {
-    let body = OAuthError::new(error.code.as_str(), error.description).to_json();
-    let mut reply = json_reply(status, body);
-    let challenge = match error.code {
-        ErrorCode::InvalidClient => "Basic realm=\"portcullis-devidp\"",
-        ErrorCode::InvalidToken => "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"",
-        ErrorCode::MissingToken => "Bearer realm=\"portcullis-devidp\"",
-        _ => return reply,
-    };
-    reply
-        .headers_mut()
-        .insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    let mut reply = json_reply(status, error.to_json());
+    let challenge = error.code.challenge("portcullis-devidp");
+    if let Some(challenge) = challenge.and_then(|value| HeaderValue::try_from(value).ok()) {
+        reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
     reply
 }
 
@@ -68,17 +58,17 @@ pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -
 pub(crate) fn page(
     status: StatusCode,
     html: impl FnOnce(&str) -> String,
-) -> Result<Reply, getrandom::Error> {
-    let nonce = random_text(16)?;
+) -> Result<Reply, RandomError> {
+    let nonce = random_secret(16)?;
     // Chromium applies `form-action` to all redirects after a form post: to the client's redirect
     // URI and to later ones. Their hosts are unknown, so the policy allows them by scheme.
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{}'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'",
-        *nonce
+        nonce.secret()
     );
     let mut reply = browser_response(
         status,
-        Bytes::from(html(&nonce)),
+        Bytes::from(html(nonce.secret())),
         "text/html; charset=utf-8",
     );
     if let Ok(policy) = HeaderValue::try_from(policy) {
@@ -88,7 +78,7 @@ pub(crate) fn page(
 }
 
 /// Returns a page with an error that is not sent to the redirect URI.
-pub(crate) fn error_page(status: StatusCode, reason: &str) -> Result<Reply, getrandom::Error> {
+pub(crate) fn error_page(status: StatusCode, reason: &str) -> Result<Reply, RandomError> {
     page(status, |nonce| error_html(reason, nonce))
 }
 

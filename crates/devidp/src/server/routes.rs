@@ -13,6 +13,7 @@ use http::{
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
 use portcullis_metadata::{has_media_type, is_loopback};
 use url::Url;
 
@@ -27,8 +28,6 @@ use crate::{
     device::{self, verification},
     server::{
         endpoint::Endpoint,
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
         respond::{self, Reply, json_error_with_status, plain},
     },
     token::{self, introspection, revocation},

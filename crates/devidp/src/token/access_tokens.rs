@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_jose::CompactJws;
 use portcullis_metadata::{AccessToken, AccessTokenClaims, Scopes};
 
@@ -10,7 +11,6 @@ use crate::{
     handle::Handle,
     keys::Keys,
     providers::profile::TokenFormat,
-    server::oauth_error::{ErrorCode, ErrorResponse},
     tables::{EVICTING_CAPACITY, LASTING_CAPACITY, Table, TableFull},
     token::{claims, session::Session},
 };

@@ -1,9 +1,10 @@
 //! The claims of this server's access tokens: how they are created and read.
 
+use portcullis_authorization_server::{RandomError, random_secret};
 use portcullis_metadata::{AccessTokenClaims, Scopes};
 use serde_json::{Map, Value, json};
 
-use crate::{config::Config, handle::random_text, token::session::Session};
+use crate::{config::Config, token::session::Session};
 
 /// Returns the claims of a new access token (RFC 7519 section 4, RFC 9068 section 2.2), as the
 /// imitated provider names them. `key` is the thumbprint of the DPoP key, if any.
@@ -12,7 +13,7 @@ pub(super) fn create(
     session: &Session,
     scopes: &Scopes,
     key: Option<&str>,
-) -> Result<Map<String, Value>, getrandom::Error> {
+) -> Result<Map<String, Value>, RandomError> {
     let settings = &config.settings;
     let now = config.now();
     let claims = [
@@ -22,7 +23,7 @@ pub(super) fn create(
         ),
         ("iat", json!(now.as_secs())),
         ("auth_time", json!(session.auth_time.as_secs())),
-        ("jti", json!(random_text(16)?.as_str())),
+        ("jti", json!(random_secret(16)?.secret())),
         ("iss", json!(config.token_issuer)),
         ("sub", json!(session.subject)),
         ("typ", json!(if key.is_some() { "DPoP" } else { "Bearer" })),

@@ -1,10 +1,10 @@
 //! The client credentials grant.
 
+use portcullis_authorization_server::{ErrorResponse, random_secret};
+
 use crate::{
     app::App,
     authorize::{audience::parse_audience, scopes::grant_scopes},
-    handle::random_text,
-    server::oauth_error::ErrorResponse,
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -13,7 +13,7 @@ use crate::{
 pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
     let TokenRequest { caller, form, key } = request;
     let session = Session {
-        id: random_text(16)?.as_str().into(),
+        id: random_secret(16)?.secret().into(),
         client_id: caller.id.clone(),
         subject: caller.id.clone(),
         auth_time: app.config.now(),

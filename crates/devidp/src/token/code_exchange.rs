@@ -1,12 +1,13 @@
 //! The authorization code grant.
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+
 use crate::{
     app::App,
     authorize::{
         audience::{check_audience, check_single_resource},
         codes::CodeError,
     },
-    server::oauth_error::{ErrorCode, ErrorResponse},
     token::{Issued, TokenRequest, session::Session},
 };
 

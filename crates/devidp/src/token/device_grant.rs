@@ -1,9 +1,10 @@
 //! The device code grant (RFC 8628 section 3.4).
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, random_secret};
+
 use crate::{
     app::App,
-    handle::{Handle, random_text},
-    server::oauth_error::{ErrorCode, ErrorResponse},
+    handle::Handle,
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -18,7 +19,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
         "the device code is unknown, expired or used",
     );
     let presented = Handle::parse(presented).ok_or(malformed)?;
-    let id = random_text(16)?.as_str().into();
+    let id = random_secret(16)?.secret().into();
 
     let approved = app.devices.poll(&presented, &caller.id)?;
     let session = Session {

@@ -3,18 +3,14 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, random_secret};
 use portcullis_jose::CompactJws;
 use serde_json::json;
 
 use crate::{
     app::App,
     authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
-    handle::random_text,
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_reply},
-    },
+    server::respond::{Reply, json_reply},
     token::{TokenRequest, jwt_bearer::ID_JAG},
 };
 
@@ -70,7 +66,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         "aud": audience,
         "client_id": &*caller.id,
         "resource": resource,
-        "jti": &*random_text(16)?,
+        "jti": random_secret(16)?.secret(),
         "iat": now.as_secs(),
         "exp": now.saturating_add(LIFETIME).as_secs(),
     });

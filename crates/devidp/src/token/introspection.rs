@@ -1,17 +1,14 @@
 //! The introspection endpoint (RFC 7662).
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
 use portcullis_metadata::{AccessTokenClaims, IntrospectionResponse};
 use serde_json::Value;
 
 use crate::{
     app::App,
     authentication::authenticate_resource,
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_error, json_reply},
-    },
+    server::respond::{Reply, json_error, json_reply},
     token::claims,
 };
 

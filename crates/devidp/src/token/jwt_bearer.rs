@@ -1,5 +1,6 @@
 //! The JWT bearer grant (RFC 7523).
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, random_secret};
 use portcullis_jose::CompactJws;
 use portcullis_metadata::{AccessTokenClaims, Scopes};
 use serde_json::Value;
@@ -8,8 +9,6 @@ use crate::{
     app::App,
     authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
     authorize::{audience::parse_audience, scopes::grant_scopes},
-    handle::random_text,
-    server::oauth_error::{ErrorCode, ErrorResponse},
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -50,7 +49,7 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         return Err(invalid("the assertion is a JWT of the wrong type"));
     }
     let session = Session {
-        id: random_text(16)?.as_str().into(),
+        id: random_secret(16)?.secret().into(),
         client_id: caller.id.clone(),
         subject: subject.into(),
         auth_time: app.config.now(),

@@ -1,9 +1,10 @@
 //! The refresh token grant.
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+
 use crate::{
     app::App,
     authorize::{audience::check_audience, scopes::parse_scopes},
-    server::oauth_error::{ErrorCode, ErrorResponse},
     token::{Issued, TokenRequest, session::Session},
 };
 

@@ -1,15 +1,12 @@
 //! The revocation endpoint (RFC 7009).
 
 use http::{HeaderMap, StatusCode};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
 
 use crate::{
     app::App,
     authentication::{AuthenticatedClient, authenticate},
-    server::{
-        form::Params,
-        oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_error, plain},
-    },
+    server::respond::{Reply, json_error, plain},
     tables::TableFull,
     token::claims,
 };

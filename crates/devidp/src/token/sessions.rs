@@ -1,5 +1,6 @@
 //! [`Sessions`]: the sessions with refresh tokens, and the withdrawn sessions.
 
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_metadata::Secret;
 
 use crate::{
@@ -7,7 +8,6 @@ use crate::{
     config::Config,
     handle::Handle,
     providers::profile::RotationRule,
-    server::oauth_error::{ErrorCode, ErrorResponse},
     tables::{EVICTING_CAPACITY, LASTING_CAPACITY, RowAction, Table},
     token::session::Session,
 };

@@ -3,9 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use portcullis_authorization_server::{RandomError, random_secret};
 use portcullis_metadata::{Clock, Secret};
-
-use crate::handle::random_text;
 
 /// The maximum time for which a nonce is issued. It is accepted for the same time afterwards.
 const NONCE_LIFETIME: Duration = Duration::from_secs(300);
@@ -26,7 +25,7 @@ struct NonceState {
 
 impl Nonces {
     /// Generates the first nonce.
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Result<Self, getrandom::Error> {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Result<Self, RandomError> {
         let state = NonceState {
             current: generate_nonce()?,
             previous: None,
@@ -39,7 +38,7 @@ impl Nonces {
     }
 
     /// Returns the current nonce and replaces it when its lifetime is over.
-    pub(super) fn current(&self) -> Result<Secret, getrandom::Error> {
+    pub(super) fn current(&self) -> Result<Secret, RandomError> {
         let now = self.clock.monotonic();
         let mut state = self.state.lock();
         let age = now.saturating_sub(state.since);
@@ -69,8 +68,8 @@ impl Nonces {
     }
 }
 
-fn generate_nonce() -> Result<Secret, getrandom::Error> {
-    Ok(Secret::new(random_text(16)?.as_str()))
+fn generate_nonce() -> Result<Secret, RandomError> {
+    random_secret(16)
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Who may register a client, and the bearer token of a registration or management request.
 
 use http::{HeaderMap, header::AUTHORIZATION};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_metadata::Secret;
 
-use crate::{
-    server::oauth_error::{ErrorCode, ErrorResponse},
-    settings::Registration,
-};
+use crate::settings::Registration;
 
 /// Checks that the sender may register a client: anyone, or with the initial access token (RFC 7591
 /// section 3).

@@ -1,5 +1,6 @@
 //! [`NewClient`]: a client as its registration describes it.
 
+use portcullis_authorization_server::{ErrorResponse, client::GrantType};
 use portcullis_metadata::client::{ClientMetadata, ClientRegistrationResponse};
 
 use super::new_credential::NewCredential;
@@ -7,10 +8,8 @@ use crate::{
     authentication::mode::ClientAuthenticationMode,
     clients::{
         Client, Credential,
-        grant_type::GrantType,
         metadata::{RESPONSE_TYPE, parse_grant_types, parse_name, parse_redirect_uris},
     },
-    server::oauth_error::ErrorResponse,
 };
 
 /// A client that is not stored yet, or that replaces a stored one.

@@ -1,5 +1,6 @@
 //! [`NewCredential`]: how a client that registers will authenticate.
 
+use portcullis_authorization_server::{ErrorResponse, RandomError, random_secret};
 use portcullis_metadata::{Secret, client::ClientMetadata};
 use serde_json::Value;
 
@@ -9,8 +10,6 @@ use crate::{
         Credential,
         metadata::{invalid, parse_keys},
     },
-    handle::random_text,
-    server::oauth_error::ErrorResponse,
 };
 
 /// The credential of a client, and what the information response says about it.
@@ -92,6 +91,6 @@ fn registered_method(metadata: &ClientMetadata, mode: ClientAuthenticationMode) 
     }
 }
 
-fn generate_secret() -> Result<Secret, getrandom::Error> {
-    Ok(Secret::new(random_text(32)?.as_str()))
+fn generate_secret() -> Result<Secret, RandomError> {
+    random_secret(32)
 }

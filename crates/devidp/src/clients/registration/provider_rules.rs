@@ -1,15 +1,13 @@
 //! How the registration endpoints of some providers reject requests.
 
 use http::StatusCode;
+use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_metadata::{Scopes, client::ClientMetadata};
 use serde_json::json;
 
 use crate::{
     authorize::scopes::OFFLINE_ACCESS,
-    server::{
-        oauth_error::{ErrorCode, ErrorResponse},
-        respond::{Reply, json_reply},
-    },
+    server::respond::{Reply, json_reply},
 };
 
 /// Returns the response of Okta, whose endpoint needs a token of its API.

@@ -5,15 +5,16 @@ use zeroize::Zeroizing;
 
 /// The parameters of a query or a form body (RFC 6749 appendix B). Values may be secrets, so they
 /// are wiped on drop and there is no `Debug`.
-pub(crate) struct Params(Vec<(String, Zeroizing<String>)>);
+pub struct Params(Vec<(String, Zeroizing<String>)>);
 
 /// A parameter occurs more than once, which RFC 6749 section 3.1 does not allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DuplicateParameter;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a parameter occurs more than once")]
+pub struct DuplicateParameter;
 
 impl Params {
     /// Parses all parameters. A parameter without a value counts as missing (RFC 6749 section 3.1).
-    pub(crate) fn parse(encoded: &[u8]) -> Self {
+    pub fn parse(encoded: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(encoded).filter(|(_, value)| !value.is_empty());
         Self(
             pairs
@@ -23,7 +24,10 @@ impl Params {
     }
 
     /// Returns the parameter's value, if present.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<&str>, DuplicateParameter> {
+    ///
+    /// # Errors
+    /// Fails when the parameter occurs more than once.
+    pub fn get(&self, name: &str) -> Result<Option<&str>, DuplicateParameter> {
         let mut values = self
             .0
             .iter()

@@ -32,14 +32,6 @@ impl GrantType {
         Self::TokenExchange,
     ];
 
-    /// The grant types of a server without trusted issuers.
-    pub(crate) const WITHOUT_ASSERTIONS: [Self; 4] = [
-        Self::AuthorizationCode,
-        Self::RefreshToken,
-        Self::DeviceCode,
-        Self::ClientCredentials,
-    ];
-
     /// Parses a grant type. Returns `None` for unknown ones.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|grant| grant.as_str() == name)

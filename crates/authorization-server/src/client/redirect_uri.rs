@@ -7,7 +7,7 @@ use url::{Url, form_urlencoded};
 
 /// A redirect URI: `https`, or `http` with a loopback host. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RedirectUri(Arc<Parts>);
+pub struct RedirectUri(Arc<Parts>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Parts {
@@ -16,16 +16,23 @@ struct Parts {
 }
 
 /// Why a redirect URI is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RedirectUriError {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.description())]
+#[non_exhaustive]
+pub enum RedirectUriError {
+    /// It is not a URL, is too long, or has other characters than visible ASCII.
     NotAUrl,
+    /// It is neither `https` nor `http` with a loopback host.
     NeitherHttpsNorLoopback,
+    /// It has a fragment (RFC 6749 section 3.1.2).
     Fragment,
+    /// It has a user name or a password.
     UserInformation,
 }
 
 impl RedirectUriError {
-    pub(crate) const fn description(self) -> &'static str {
+    /// Returns what a redirect URI must be, as a sentence without a capital letter.
+    pub const fn description(self) -> &'static str {
         match self {
             Self::NotAUrl => {
                 "a redirect URI must be an absolute URL of at most 2000 visible ASCII characters without backslashes"
@@ -43,7 +50,11 @@ const MAX_LENGTH: usize = 2000;
 
 impl RedirectUri {
     /// Parses a redirect URI. The string is kept unchanged.
-    pub(crate) fn parse(text: &str) -> Result<Self, RedirectUriError> {
+    ///
+    /// # Errors
+    /// Fails when it is neither `https` nor `http` with a loopback host, or has a fragment, user
+    /// information, or characters that parsers read differently.
+    pub fn parse(text: &str) -> Result<Self, RedirectUriError> {
         // URL parsers disagree on where the host ends if there is a backslash.
         let is_printable = text
             .bytes()
@@ -72,7 +83,7 @@ impl RedirectUri {
     /// The strings must be identical, except for the port of an `http` URL with a loopback host,
     /// which a native application gets from the operating system (RFC 8252 section 7.3, RFC 9700
     /// section 4.1.3). Hosts are compared as strings: `localhost` does not match `127.0.0.1`.
-    pub(crate) fn match_requested(&self, requested: &str) -> Option<Self> {
+    pub fn match_requested(&self, requested: &str) -> Option<Self> {
         if *self.0.text == *requested {
             return Some(self.clone());
         }
@@ -82,22 +93,22 @@ impl RedirectUri {
     }
 
     /// Returns the redirect URI as written.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
     /// Returns the host and the port, if any, to display to the user.
-    pub(crate) fn authority(&self) -> &str {
+    pub fn authority(&self) -> &str {
         self.0.url.authority()
     }
 
     /// Returns whether the host is a loopback host.
-    pub(crate) fn is_loopback(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         portcullis_metadata::is_loopback(&self.0.url)
     }
 
     /// Returns the redirect URI with parameters appended to its query.
-    pub(crate) fn with_params<'a>(
+    pub fn with_params<'a>(
         &self,
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> String {
