@@ -1,7 +1,43 @@
-//! Clients: who they are and what they may do.
+//! Clients: who they are, what they may do, and how they introduce themselves.
 
+mod credential;
+mod document;
 mod grant_type;
+mod metadata;
+mod new_client;
+mod new_credential;
 mod redirect_uri;
 
+pub use credential::{Credential, assertion_algorithms};
+pub use document::{ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document};
 pub use grant_type::GrantType;
+pub use metadata::parse_registration;
+pub use new_client::NewClient;
 pub use redirect_uri::{RedirectUri, RedirectUriError};
+
+use portcullis_metadata::Scopes;
+
+/// A client.
+pub struct Client {
+    /// The name on the consent page.
+    pub name: Option<Box<str>>,
+    /// The redirect URIs that the client registered.
+    pub redirect_uris: Vec<RedirectUri>,
+    /// How the client authenticates.
+    pub credential: Credential,
+    /// The grant types that the client registered.
+    pub grant_types: Vec<GrantType>,
+    /// The scopes that the client may request. `None` means all scopes of the server.
+    pub scopes: Option<Scopes>,
+    /// Whether the client is a protected resource that may introspect tokens.
+    pub may_introspect: bool,
+    /// Whether the client is described by the metadata document at its identifier.
+    pub is_document: bool,
+}
+
+impl Client {
+    /// Returns whether the client registered a grant type.
+    pub fn may_use(&self, grant_type: GrantType) -> bool {
+        self.grant_types.contains(&grant_type)
+    }
+}

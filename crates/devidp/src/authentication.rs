@@ -10,13 +10,15 @@ mod presented;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params,
+    client::{Client, Credential},
+};
 use portcullis_metadata::Secret;
 
 use crate::{
     app::App,
     authentication::presented::PresentedCredential,
-    clients::{Client, Credential},
     providers::profile::{Profile, PublicClientRule},
 };
 

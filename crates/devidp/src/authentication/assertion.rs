@@ -2,11 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use portcullis_authorization_server::client::assertion_algorithms;
 use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::{AccessTokenClaims, Clock, unverified_issuer};
 
 use crate::{
-    clients::assertion_algorithms,
     config::Config,
     error::DevIdpError,
     settings::TrustedIssuer,

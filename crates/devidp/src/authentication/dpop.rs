@@ -5,14 +5,15 @@ mod nonces;
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, RandomError};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, RandomError, client::assertion_algorithms,
+};
 use portcullis_jose::ReceivedProof;
 use portcullis_metadata::Clock;
 use url::Url;
 
 use crate::{
     authentication::dpop::nonces::Nonces,
-    clients::assertion_algorithms,
     config::Config,
     server::endpoint::Endpoint,
     tables::{LASTING_CAPACITY, Table},

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use portcullis_authorization_server::client::RedirectUri;
+use portcullis_authorization_server::client::{Client, RedirectUri};
 use portcullis_metadata::Scopes;
 
-use crate::{clients::Client, config::Config, metadata};
+use crate::{config::Config, metadata};
 
 const STYLE: &str = include_str!("page.css");
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use portcullis_authorization_server::{
     DuplicateParameter, ErrorCode, ErrorResponse, Params,
-    client::{GrantType, RedirectUri},
+    client::{Client, GrantType, RedirectUri},
 };
 use portcullis_metadata::{Scopes, authorization::PkceChallenge};
 
@@ -16,7 +16,7 @@ use crate::{
         scopes::{OFFLINE_ACCESS, grant_scopes},
         user::is_user_name,
     },
-    clients::{Client, registry::Clients},
+    clients::registry::Clients,
     config::Config,
     providers::profile::RefreshTokenRule,
 };

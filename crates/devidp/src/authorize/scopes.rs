@@ -1,9 +1,12 @@
 //! The scopes of a request.
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, client::GrantType};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params,
+    client::{Client, GrantType},
+};
 use portcullis_metadata::Scopes;
 
-use crate::{clients::Client, config::Config};
+use crate::config::Config;
 
 /// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is
 /// granted only if it is requested, and only to clients that may use refresh tokens.

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse,
+    client::{NewClient, parse_registration},
+};
 use portcullis_metadata::{Secret, client::ClientMetadata};
 
 use crate::{
     app::App,
     clients::{
-        metadata::invalid,
-        registration::{access::bearer_token, new_client::NewClient, parse_body},
+        registration::{access::bearer_token, adapt_method},
         registration_token::RegistrationTokenHash,
         registry::RegisteredClient,
     },
@@ -60,13 +62,16 @@ fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply
     let client = with_client(app, id, &token, |registered| {
         (Arc::clone(&registered.client), RowAction::Keep)
     })?;
-    let mut metadata = parse_body(body)?;
+    let mut metadata = parse_registration(body)?;
     let secret = check_update(id, &mut metadata)?;
-    let mode = app.config.settings.client_authentication_mode;
+    adapt_method(
+        &mut metadata,
+        app.config.settings.client_authentication_mode,
+    );
     let NewClient {
         client,
         mut information,
-    } = NewClient::from_metadata(metadata, mode, Some(&client.credential))?;
+    } = NewClient::from_metadata(metadata, Some(&client.credential))?;
     let (next_token, next_hash) = RegistrationTokenHash::generate()?;
     let updated = with_client(app, id, &token, |registered| {
         if secret.is_some() && secret != registered.information.client_secret {
@@ -165,6 +170,10 @@ fn check_update(id: &str, metadata: &mut ClientMetadata) -> Result<Option<Secret
         Some(serde_json::Value::String(secret)) => Ok(Some(Secret::new(secret))),
         Some(_) => Err(invalid("client_secret must be a string")),
     }
+}
+
+const fn invalid(description: &'static str) -> ErrorResponse {
+    ErrorResponse::new(ErrorCode::InvalidClientMetadata, description)
 }
 
 const NO_ACCESS: ErrorResponse = ErrorResponse::new(

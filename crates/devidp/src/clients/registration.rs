@@ -1,26 +1,22 @@
 //! The registration endpoint (RFC 7591 section 3).
 
 pub(super) mod access;
-pub(super) mod new_client;
-mod new_credential;
 mod provider_rules;
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, client::RedirectUri, random_secret,
+    ErrorCode, ErrorResponse,
+    client::{NewClient, RedirectUri, parse_registration},
+    random_secret,
 };
-use portcullis_metadata::{
-    UnixTime,
-    client::{ClientMetadata, ClientRegistrationRequest},
-};
+use portcullis_metadata::{UnixTime, client::ClientMetadata};
 
 use crate::{
     app::App,
-    clients::{
-        metadata::invalid, registration_token::RegistrationTokenHash, registry::RegisteredClient,
-    },
+    authentication::mode::ClientAuthenticationMode,
+    clients::{registration_token::RegistrationTokenHash, registry::RegisteredClient},
     config::Config,
     providers::profile::RegistrationRule,
     server::{
@@ -29,7 +25,6 @@ use crate::{
     },
     tables::TableFull,
 };
-use new_client::NewClient;
 
 /// Handles the registration endpoint.
 pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
@@ -49,14 +44,15 @@ pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
 fn register_client(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Reply, ErrorResponse> {
     let settings = &app.config.settings;
     access::check_initial_token(&settings.registration, headers)?;
-    let metadata = parse_body(body)?;
+    let mut metadata = parse_registration(body)?;
     if app.config.profile.registration == RegistrationRule::Strict {
         if let Some(reply) = provider_rules::reject_unknown_members(&metadata) {
             return Ok(reply);
         }
         provider_rules::check_scopes(&settings.scopes, &metadata)?;
     }
-    let client = NewClient::from_metadata(metadata, settings.client_authentication_mode, None)?;
+    adapt_method(&mut metadata, settings.client_authentication_mode);
+    let client = NewClient::from_metadata(metadata, None)?;
     store(app, client)
 }
 
@@ -100,12 +96,13 @@ fn client_uri(config: &Config, id: &str) -> String {
     format!("{}{id}", config.url(Endpoint::Client))
 }
 
-/// Parses the body of a registration or update request.
-pub(super) fn parse_body(body: &[u8]) -> Result<ClientMetadata, ErrorResponse> {
-    match ClientRegistrationRequest::parse(body) {
-        Ok(request) => Ok(request.metadata),
-        Err(_) => Err(invalid(
-            "the body must be a JSON object whose members have the types of RFC 7591",
-        )),
+/// Replaces the authentication method that a client requests by the one that the imitated server
+/// registers.
+pub(super) fn adapt_method(metadata: &mut ClientMetadata, mode: ClientAuthenticationMode) {
+    let method = metadata.token_endpoint_auth_method.as_deref();
+    let is_replaced = mode == ClientAuthenticationMode::PythonSdk
+        && matches!(method, None | Some("client_secret_basic"));
+    if is_replaced {
+        metadata.token_endpoint_auth_method = Some("client_secret_post".to_owned());
     }
 }

@@ -3,13 +3,13 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, client::Client};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::client::{ClientIdUrl, ClientRegistrationResponse};
 
 use crate::{
     clients::{
-        Client, document::ClientDocuments, registration_token::RegistrationTokenHash,
+        document::ClientDocuments, registration_token::RegistrationTokenHash,
         settings::ClientSettingsError,
     },
     config::Config,

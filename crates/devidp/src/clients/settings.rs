@@ -1,9 +1,7 @@
 //! [`ClientSettings`]: clients from the settings.
 
-use portcullis_authorization_server::client::{GrantType, RedirectUri};
+use portcullis_authorization_server::client::{Client, Credential, GrantType, RedirectUri};
 use portcullis_metadata::{JwkSet, Scopes, Secret};
-
-use crate::clients::{Client, Credential};
 
 /// A configured client. It exists from the start and never expires.
 ///

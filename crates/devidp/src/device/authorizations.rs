@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, RandomError, random_secret};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, RandomError, client::Client, random_secret,
+};
 use portcullis_metadata::{Clock, Scopes, UnixTime};
 
 use crate::{
-    clients::Client,
     config::Config,
     device::user_code::UserCode,
     handle::Handle,

@@ -1,15 +1,15 @@
 //! [`NewCredential`]: how a client that registers will authenticate.
 
-use portcullis_authorization_server::{ErrorResponse, RandomError, random_secret};
 use portcullis_metadata::{Secret, client::ClientMetadata};
 use serde_json::Value;
 
 use crate::{
-    authentication::mode::ClientAuthenticationMode,
-    clients::{
+    ErrorResponse, RandomError,
+    client::{
         Credential,
         metadata::{invalid, parse_keys},
     },
+    random_secret,
 };
 
 /// The credential of a client, and what the information response says about it.
@@ -27,10 +27,11 @@ impl NewCredential {
     /// kept.
     pub(super) fn from_metadata(
         metadata: &ClientMetadata,
-        mode: ClientAuthenticationMode,
         current: Option<&Credential>,
     ) -> Result<Self, ErrorResponse> {
-        match registered_method(metadata, mode) {
+        // RFC 7591 section 2: the default is client_secret_basic.
+        let method = metadata.token_endpoint_auth_method.as_deref();
+        match method.unwrap_or("client_secret_basic") {
             "none" => Ok(Self {
                 method: "none",
                 credential: Credential::None,
@@ -76,18 +77,6 @@ impl NewCredential {
                 "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
             )),
         }
-    }
-}
-
-/// Returns the method to register: the requested one, unless the imitated server registers another.
-fn registered_method(metadata: &ClientMetadata, mode: ClientAuthenticationMode) -> &str {
-    match (mode, metadata.token_endpoint_auth_method.as_deref()) {
-        (ClientAuthenticationMode::PythonSdk, None | Some("client_secret_basic")) => {
-            "client_secret_post"
-        }
-        // RFC 7591 section 2: the default is client_secret_basic.
-        (_, None) => "client_secret_basic",
-        (_, Some(method)) => method,
     }
 }
 

@@ -1,32 +1,35 @@
 //! [`NewClient`]: a client as its registration describes it.
 
-use portcullis_authorization_server::{ErrorResponse, client::GrantType};
 use portcullis_metadata::client::{ClientMetadata, ClientRegistrationResponse};
 
-use super::new_credential::NewCredential;
 use crate::{
-    authentication::mode::ClientAuthenticationMode,
-    clients::{
-        Client, Credential,
+    ErrorResponse,
+    client::{
+        Client, Credential, GrantType,
         metadata::{RESPONSE_TYPE, parse_grant_types, parse_name, parse_redirect_uris},
+        new_credential::NewCredential,
     },
 };
 
 /// A client that is not stored yet, or that replaces a stored one.
-pub(in crate::clients) struct NewClient {
-    pub(in crate::clients) client: Client,
+pub struct NewClient {
+    /// The client.
+    pub client: Client,
     /// The information response, without the identifier, the dates and the registration access
     /// token.
-    pub(in crate::clients) information: ClientRegistrationResponse,
+    pub information: ClientRegistrationResponse,
 }
 
 impl NewClient {
     /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591
     /// section 3.2.1 requires. A client that is updated keeps its `current` secret if it keeps its
     /// authentication method.
-    pub(in crate::clients) fn from_metadata(
+    ///
+    /// # Errors
+    /// Fails with `invalid_redirect_uri` or `invalid_client_metadata`, and when the operating system
+    /// gives no random bytes for a secret.
+    pub fn from_metadata(
         metadata: ClientMetadata,
-        mode: ClientAuthenticationMode,
         current: Option<&Credential>,
     ) -> Result<Self, ErrorResponse> {
         let name = parse_name(&metadata)?;
@@ -42,7 +45,7 @@ impl NewClient {
             credential,
             secret,
             jwks,
-        } = NewCredential::from_metadata(&metadata, mode, current)?;
+        } = NewCredential::from_metadata(&metadata, current)?;
         let registered = ClientMetadata {
             redirect_uris: metadata.redirect_uris,
             client_name: name.as_deref().map(str::to_owned),

@@ -1,21 +1,38 @@
 //! Validates the metadata of a client that describes itself: in a registration (RFC 7591 section 2)
 //! or in its metadata document.
 
-use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse,
-    client::{GrantType, RedirectUri, RedirectUriError},
+use portcullis_metadata::{
+    JwkSet,
+    client::{ClientMetadata, ClientRegistrationRequest},
 };
-use portcullis_metadata::{JwkSet, client::ClientMetadata};
 
-use crate::clients::Credential;
+use crate::{
+    ErrorCode, ErrorResponse,
+    client::{Credential, GrantType, RedirectUri, RedirectUriError},
+};
 
 /// The only supported response type.
-pub(crate) const RESPONSE_TYPE: &str = "code";
+pub(super) const RESPONSE_TYPE: &str = "code";
 const MAX_REDIRECT_URIS: usize = 10;
 const MAX_NAME_CHARS: usize = 100;
 
+/// Parses the body of a registration request (RFC 7591 section 3.1). Does not validate the metadata;
+/// see [`NewClient`](crate::client::NewClient).
+///
+/// # Errors
+/// Fails with `invalid_client_metadata` when the body is not a JSON object whose members have the
+/// types of RFC 7591.
+pub fn parse_registration(body: &[u8]) -> Result<ClientMetadata, ErrorResponse> {
+    match ClientRegistrationRequest::parse(body) {
+        Ok(request) => Ok(request.metadata),
+        Err(_) => Err(invalid(
+            "the body must be a JSON object whose members have the types of RFC 7591",
+        )),
+    }
+}
+
 /// Returns the name for the consent page, if the client has one.
-pub(crate) fn parse_name(metadata: &ClientMetadata) -> Result<Option<Box<str>>, ErrorResponse> {
+pub(super) fn parse_name(metadata: &ClientMetadata) -> Result<Option<Box<str>>, ErrorResponse> {
     let Some(name) = metadata
         .client_name
         .as_deref()
@@ -33,7 +50,7 @@ pub(crate) fn parse_name(metadata: &ClientMetadata) -> Result<Option<Box<str>>, 
 }
 
 /// Returns the redirect URIs. At least one is required.
-pub(crate) fn parse_redirect_uris(
+pub(super) fn parse_redirect_uris(
     metadata: &ClientMetadata,
 ) -> Result<Vec<RedirectUri>, ErrorResponse> {
     let reject = |description| ErrorResponse::new(ErrorCode::InvalidRedirectUri, description);
@@ -47,7 +64,7 @@ pub(crate) fn parse_redirect_uris(
 }
 
 /// Returns those of the requested grant types that a client may have without being configured.
-pub(crate) fn parse_grant_types(
+pub(super) fn parse_grant_types(
     metadata: &ClientMetadata,
 ) -> Result<Vec<GrantType>, ErrorResponse> {
     let requests = |grant_type: GrantType| {
@@ -82,7 +99,7 @@ pub(crate) fn parse_grant_types(
 }
 
 /// Returns the credential for `private_key_jwt`. Keys at a `jwks_uri` are not fetched.
-pub(crate) fn parse_keys(metadata: &ClientMetadata) -> Result<Credential, ErrorResponse> {
+pub(super) fn parse_keys(metadata: &ClientMetadata) -> Result<Credential, ErrorResponse> {
     if metadata.jwks_uri.is_some() {
         return Err(invalid(
             "jwks_uri is not supported: send the public keys as a JWK set in jwks",
@@ -98,6 +115,6 @@ pub(crate) fn parse_keys(metadata: &ClientMetadata) -> Result<Credential, ErrorR
 }
 
 /// Returns the error for invalid metadata (RFC 7591 section 3.2.2).
-pub(crate) const fn invalid(description: &'static str) -> ErrorResponse {
+pub(super) const fn invalid(description: &'static str) -> ErrorResponse {
     ErrorResponse::new(ErrorCode::InvalidClientMetadata, description)
 }
