@@ -6,7 +6,7 @@ use portcullis_metadata::Issuer;
 use tokio::sync::watch;
 
 use crate::{
-    authentication::{assertion::Assertions, dpop::DpopProofs},
+    authentication::{assertions::Assertions, dpop::DpopProofs},
     authorize::{codes::Codes, tickets::ConsentTickets},
     clients::registry::Clients,
     config::Config,

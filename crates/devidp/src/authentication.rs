@@ -1,24 +1,21 @@
 //! Client authentication (RFC 6749 section 2.3), and the authentication of resources that
 //! introspect.
 
-pub(crate) mod assertion;
-pub(crate) mod client_assertion;
+pub(crate) mod assertions;
 pub(crate) mod dpop;
 pub(crate) mod mode;
-mod presented;
 
 use std::sync::Arc;
 
 use http::HeaderMap;
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Params,
+    authentication::{PresentedCredential, check_secret},
     client::{Client, Credential},
 };
-use portcullis_metadata::Secret;
 
 use crate::{
     app::App,
-    authentication::presented::PresentedCredential,
     providers::profile::{Profile, PublicClientRule},
 };
 
@@ -47,27 +44,14 @@ pub(crate) async fn authenticate(
     if client.credential.is_public() {
         check_public_client(app.config.profile)?;
     }
-    match (&client.credential, &presented) {
-        (Credential::None, PresentedCredential::Id(_)) => {}
-        (Credential::SecretBasic(secret), PresentedCredential::Basic(basic)) => {
-            check_secret(secret, &basic.secret)?
+    match (client.credential.secret(), presented.secret()) {
+        (Some(secret), Some(given)) if mode.accepts_any_method() => check_secret(secret, given)?,
+        _ => {
+            let issuer = app.config.issuer.as_str();
+            presented
+                .verify(&client.credential, app, issuer, app.config.now())
+                .await?;
         }
-        (Credential::SecretPost(secret), PresentedCredential::Post { secret: given, .. }) => {
-            check_secret(secret, given)?
-        }
-        (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
-            assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
-        }
-        (registered, presented) => match (registered.secret(), presented.secret()) {
-            (Some(secret), Some(given)) if mode.accepts_any_method() => {
-                check_secret(secret, given)?
-            }
-            _ => {
-                return Err(failed(
-                    "the client did not authenticate with its registered method",
-                ));
-            }
-        },
     }
     Ok(AuthenticatedClient {
         id: presented.id().into(),
@@ -92,7 +76,7 @@ fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
 /// Authenticates the protected resource at the introspection endpoint and returns its client
 /// identifier. A secret may be in the header or in the form. Fails when the client is unknown, may
 /// not introspect, or has another credential. For a wrong secret, the error does not say which.
-pub(crate) fn authenticate_resource(
+pub(crate) async fn authenticate_resource(
     app: &App,
     headers: &HeaderMap,
     form: &Params,
@@ -100,23 +84,18 @@ pub(crate) fn authenticate_resource(
     let rejected = failed("the client is unknown, may not introspect, or has another secret");
     let presented = PresentedCredential::parse(headers, form)?;
     let client = app.clients.find_resource(presented.id()).ok_or(rejected)?;
-    match (&client.credential, &presented) {
-        (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
-            assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
+    let has_secret = client.credential.secret().is_some();
+    match &client.credential {
+        Credential::Keys(_) if presented.is_assertion() => {
+            let issuer = app.config.issuer.as_str();
+            presented
+                .verify(&client.credential, app, issuer, app.config.now())
+                .await?;
         }
-        (registered, presented)
-            if registered.secret().is_some() && registered.secret() == presented.secret() => {}
+        registered if has_secret && registered.secret() == presented.secret() => {}
         _ => return Err(rejected),
     }
     Ok(presented.id().into())
-}
-
-fn check_secret(secret: &Secret, given: &Secret) -> Result<(), ErrorResponse> {
-    if secret == given {
-        Ok(())
-    } else {
-        Err(failed("the client secret is wrong"))
-    }
 }
 
 const fn failed(description: &'static str) -> ErrorResponse {

@@ -14,6 +14,7 @@ mod metadata;
 mod providers;
 mod server;
 mod settings;
+mod store;
 mod tables;
 mod token;
 

@@ -117,7 +117,7 @@ async fn handle_token_request(
         GrantType::RefreshToken => refresh_grant::refresh(app, &request)?,
         GrantType::DeviceCode => device_grant::exchange(app, &request)?,
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
-        GrantType::JwtBearer => jwt_bearer::grant(app, &request)?,
+        GrantType::JwtBearer => jwt_bearer::grant(app, &request).await?,
         GrantType::TokenExchange => return identity_assertion::exchange(app, &request),
         _ => return Err(unsupported),
     };

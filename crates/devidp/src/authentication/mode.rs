@@ -1,5 +1,7 @@
 //! [`ClientAuthenticationMode`]: rules of client authentication that differ between servers.
 
+use portcullis_authorization_server::authentication::SecretMethod;
+
 /// Which client authentication the token, revocation and device authorization endpoints accept. All
 /// modes except [`Registered`](Self::Registered) imitate servers that clients meet in practice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,13 +25,6 @@ pub enum ClientAuthenticationMode {
     /// `client_id` in the body fails with `invalid_client`
     /// (<https://github.com/modelcontextprotocol/python-sdk/issues/3138>).
     BasicWithoutBody,
-}
-
-/// How a request presents a client secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SecretMethod {
-    Basic,
-    Post,
 }
 
 impl ClientAuthenticationMode {

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, random_secret};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params,
+    authentication::{MAX_ASSERTION, is_plain_jwt, verify_assertion},
+    random_secret,
+};
 use portcullis_jose::CompactJws;
 use serde_json::json;
 
 use crate::{
     app::App,
-    authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
     server::respond::{Reply, json_reply},
     token::{TokenRequest, jwt_bearer::ID_JAG},
 };
@@ -51,10 +54,8 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         .trusted_keys(&compact)
         .ok_or(invalid("the ID token's issuer is not trusted here"))?;
     // The audience of an ID token is the client.
-    let claims = app
-        .assertions
-        .verify(keys, &compact, &caller.id)
-        .map_err(invalid)?;
+    let claims = verify_assertion(keys, &compact, &caller.id, app.config.now())
+        .map_err(|error| invalid(error.description()))?;
     let subject = claims
         .sub
         .filter(|subject| !subject.is_empty())

@@ -14,8 +14,8 @@ use crate::{
 
 /// Handles the introspection endpoint (RFC 7662 section 2). Everything except a valid access token
 /// of this server is inactive.
-pub(crate) fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
-    respond(app, headers, form).unwrap_or_else(|error| {
+pub(crate) async fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
+    respond(app, headers, form).await.unwrap_or_else(|error| {
         tracing::info!(
             introspection.error = error.code.as_str(),
             introspection.description = error.description,
@@ -25,8 +25,8 @@ pub(crate) fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply
     })
 }
 
-fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, ErrorResponse> {
-    let client_id = authenticate_resource(app, headers, form)?;
+async fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, ErrorResponse> {
+    let client_id = authenticate_resource(app, headers, form).await?;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "token is missing");
     let token = form.get("token")?.ok_or(missing)?;
     let response = app

@@ -1,13 +1,18 @@
 //! The JWT bearer grant (RFC 7523).
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, random_secret};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse,
+    authentication::{
+        AssertionError, MAX_ASSERTION, is_plain_jwt, use_assertion, verify_assertion,
+    },
+    random_secret,
+};
 use portcullis_jose::CompactJws;
 use portcullis_metadata::{AccessTokenClaims, Scopes};
 use serde_json::Value;
 
 use crate::{
     app::App,
-    authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
     authorize::{audience::parse_audience, scopes::grant_scopes},
     token::{Issued, TokenRequest, session::Session},
 };
@@ -19,7 +24,7 @@ pub(super) const ID_JAG: &str = "oauth-id-jag+jwt";
 /// Issues an access token for the subject of a trusted issuer's assertion (RFC 7523 section 2.1).
 /// The assertion is an identity assertion for the client, which can be used once, or the token of a
 /// workload, which can be used again.
-pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
+pub(super) async fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, ErrorResponse> {
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "assertion is missing");
     let assertion = form.get("assertion")?.ok_or(missing)?;
@@ -29,10 +34,9 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         .assertions
         .trusted_keys(&compact)
         .ok_or(invalid("the assertion's issuer is not trusted here"))?;
-    let claims = app
-        .assertions
-        .verify(keys, &compact, app.config.issuer.as_str())
-        .map_err(invalid)?;
+    let failed = |error: AssertionError| invalid(error.description());
+    let issuer = app.config.issuer.as_str();
+    let claims = verify_assertion(keys, &compact, issuer, app.config.now()).map_err(failed)?;
     let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or(invalid("the assertion has no sub"))?;
 
@@ -44,7 +48,7 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         }
         scopes = granted_scopes(scopes, &claims)?;
         check_granted_resource(audience.as_deref(), &claims)?;
-        app.assertions.use_once(&claims).map_err(invalid)?;
+        use_assertion(app, &claims).await.map_err(failed)?;
     } else if !is_plain_jwt(&compact) {
         return Err(invalid("the assertion is a JWT of the wrong type"));
     }

@@ -2,18 +2,20 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
-use portcullis_metadata::Secret;
+use portcullis_metadata::{Secret, UnixTime};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use crate::authentication::{
-    client_assertion::{self, ClientAssertion},
-    mode::SecretMethod,
+use crate::{
+    ErrorCode, ErrorResponse, Params, Store,
+    authentication::client_assertion::{self, ClientAssertion},
+    client::Credential,
 };
 
-/// The credential in a request, before it is verified.
-pub(super) enum PresentedCredential<'a> {
+/// The credential in a request, before it is verified (RFC 6749 section 2.3).
+pub struct PresentedCredential<'a>(Presented<'a>);
+
+enum Presented<'a> {
     /// Only an identifier, as public clients send it.
     Id(&'a str),
     /// `client_secret_basic`.
@@ -24,10 +26,22 @@ pub(super) enum PresentedCredential<'a> {
     Assertion(ClientAssertion<'a>),
 }
 
+/// How a request presents a client secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretMethod {
+    /// `client_secret_basic`: in the header `Authorization`.
+    Basic,
+    /// `client_secret_post`: in the body.
+    Post,
+}
+
 impl<'a> PresentedCredential<'a> {
-    /// Parses the credential, without verifying it. Fails when the request identifies no client or
-    /// two, or has more than one credential or a malformed one.
-    pub(super) fn parse(headers: &HeaderMap, form: &'a Params) -> Result<Self, ErrorResponse> {
+    /// Parses the credential, without verifying it.
+    ///
+    /// # Errors
+    /// Fails when the request identifies no client or two, or has more than one credential or a
+    /// malformed one.
+    pub fn parse(headers: &HeaderMap, form: &'a Params) -> Result<Self, ErrorResponse> {
         let invalid = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
         let id = form.get("client_id")?;
         let secret = form.get("client_secret")?;
@@ -39,46 +53,96 @@ impl<'a> PresentedCredential<'a> {
                 "the request uses more than one authentication method",
             ));
         }
-        let presented = match (basic, secret, assertion, id) {
-            (Some(basic), ..) => Self::Basic(basic),
-            (_, _, Some(assertion), _) => Self::Assertion(assertion),
-            (_, Some(secret), _, Some(id)) => Self::Post {
+        let presented = Self(match (basic, secret, assertion, id) {
+            (Some(basic), ..) => Presented::Basic(basic),
+            (_, _, Some(assertion), _) => Presented::Assertion(assertion),
+            (_, Some(secret), _, Some(id)) => Presented::Post {
                 id,
                 secret: Secret::new(secret),
             },
-            (_, None, _, Some(id)) => Self::Id(id),
+            (_, None, _, Some(id)) => Presented::Id(id),
             _ => return Err(failed("the request does not identify a client")),
-        };
+        });
         if id.is_some_and(|id| id != presented.id()) {
             return Err(invalid("the request identifies two clients"));
         }
         Ok(presented)
     }
 
+    /// Verifies the credential against the registered one. The client must use the method that it
+    /// registered, and no other one. `audience` is the issuer identifier of the server, which a
+    /// client assertion must name.
+    ///
+    /// # Errors
+    /// Fails with `invalid_client` when the credential is wrong, missing, presented by another
+    /// method, or a client assertion that was used before.
+    pub async fn verify(
+        &self,
+        registered: &Credential,
+        store: &impl Store,
+        audience: &str,
+        now: UnixTime,
+    ) -> Result<(), ErrorResponse> {
+        match (registered, &self.0) {
+            (Credential::None, Presented::Id(_)) => Ok(()),
+            (Credential::SecretBasic(secret), Presented::Basic(basic)) => {
+                check_secret(secret, &basic.secret)
+            }
+            (Credential::SecretPost(secret), Presented::Post { secret: given, .. }) => {
+                check_secret(secret, given)
+            }
+            (Credential::Keys(keys), Presented::Assertion(assertion)) => {
+                assertion.verify(store, keys, audience, now).await
+            }
+            _ => Err(failed(
+                "the client did not authenticate with its registered method",
+            )),
+        }
+    }
+
+    /// Returns the identifier of the client, which is not verified yet.
+    pub fn id(&self) -> &str {
+        match &self.0 {
+            Presented::Id(id) | Presented::Post { id, .. } => id,
+            Presented::Basic(basic) => &basic.id,
+            Presented::Assertion(assertion) => assertion.client_id(),
+        }
+    }
+
     /// Returns the secret, if there is one.
-    pub(super) const fn secret(&self) -> Option<&Secret> {
-        match self {
-            Self::Basic(BasicCredential { secret, .. }) | Self::Post { secret, .. } => Some(secret),
-            Self::Id(_) | Self::Assertion(_) => None,
+    pub const fn secret(&self) -> Option<&Secret> {
+        match &self.0 {
+            Presented::Basic(BasicCredential { secret, .. }) | Presented::Post { secret, .. } => {
+                Some(secret)
+            }
+            Presented::Id(_) | Presented::Assertion(_) => None,
         }
     }
 
     /// Returns how the secret is presented, if there is one.
-    pub(super) const fn secret_method(&self) -> Option<SecretMethod> {
-        match self {
-            Self::Basic(_) => Some(SecretMethod::Basic),
-            Self::Post { .. } => Some(SecretMethod::Post),
-            Self::Id(_) | Self::Assertion(_) => None,
+    pub const fn secret_method(&self) -> Option<SecretMethod> {
+        match self.0 {
+            Presented::Basic(_) => Some(SecretMethod::Basic),
+            Presented::Post { .. } => Some(SecretMethod::Post),
+            Presented::Id(_) | Presented::Assertion(_) => None,
         }
     }
 
-    /// Returns the identifier of the client.
-    pub(super) fn id(&self) -> &str {
-        match self {
-            Self::Id(id) | Self::Post { id, .. } => id,
-            Self::Basic(basic) => &basic.id,
-            Self::Assertion(assertion) => assertion.client_id(),
-        }
+    /// Returns whether the credential is a client assertion.
+    pub const fn is_assertion(&self) -> bool {
+        matches!(self.0, Presented::Assertion(_))
+    }
+}
+
+/// Compares a presented secret with the registered one, in constant time.
+///
+/// # Errors
+/// Fails with `invalid_client` when they differ.
+pub fn check_secret(registered: &Secret, presented: &Secret) -> Result<(), ErrorResponse> {
+    if registered == presented {
+        Ok(())
+    } else {
+        Err(failed("the client secret is wrong"))
     }
 }
 
@@ -99,9 +163,9 @@ fn parse_assertion(form: &Params) -> Result<Option<ClientAssertion<'_>>, ErrorRe
 }
 
 /// The credential of `Authorization: Basic`.
-pub(super) struct BasicCredential {
-    pub(super) id: String,
-    pub(super) secret: Secret,
+struct BasicCredential {
+    id: String,
+    secret: Secret,
 }
 
 /// Parses `Authorization: Basic`. Both parts are form-encoded (RFC 6749 section 2.3.1).

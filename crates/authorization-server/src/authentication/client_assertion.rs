@@ -1,23 +1,25 @@
 //! Client assertions: the `private_key_jwt` authentication method.
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
 use portcullis_jose::{CompactJws, KeySet};
-use portcullis_metadata::AccessTokenClaims;
+use portcullis_metadata::{AccessTokenClaims, UnixTime};
 
-use crate::authentication::assertion::{Assertions, MAX_ASSERTION};
+use crate::{
+    ErrorCode, ErrorResponse, Store,
+    authentication::assertion::{AssertionError, MAX_ASSERTION, use_assertion, verify_assertion},
+};
 
 /// The only supported value of `client_assertion_type` (RFC 7523 section 2.2).
-pub(crate) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+pub(super) const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// A client assertion that is not verified yet (RFC 7523 section 2.2, `private_key_jwt`).
-pub(crate) struct ClientAssertion<'a> {
+pub(super) struct ClientAssertion<'a> {
     compact: CompactJws<'a>,
     client_id: Box<str>,
 }
 
 impl<'a> ClientAssertion<'a> {
     /// Parses an assertion. Its issuer and its subject must both be the client.
-    pub(crate) fn parse(assertion: &'a str) -> Result<Self, ErrorResponse> {
+    pub(super) fn parse(assertion: &'a str) -> Result<Self, ErrorResponse> {
         let compact = CompactJws::parse(assertion, MAX_ASSERTION)
             .map_err(|_| failed("client_assertion is not a signed JWT"))?;
         let types = ["JWT", "client-authentication+jwt"];
@@ -41,22 +43,22 @@ impl<'a> ClientAssertion<'a> {
     }
 
     /// Returns the client identifier that the assertion claims.
-    pub(crate) fn client_id(&self) -> &str {
+    pub(super) fn client_id(&self) -> &str {
         &self.client_id
     }
 
     /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer
     /// identifier of this server.
-    pub(crate) fn verify(
+    pub(super) async fn verify(
         &self,
-        assertions: &Assertions,
+        store: &impl Store,
         keys: &KeySet,
         audience: &str,
+        now: UnixTime,
     ) -> Result<(), ErrorResponse> {
-        let claims = assertions
-            .verify(keys, &self.compact, audience)
-            .map_err(failed)?;
-        assertions.use_once(&claims).map_err(failed)
+        let failed = |error: AssertionError| failed(error.description());
+        let claims = verify_assertion(keys, &self.compact, audience, now).map_err(failed)?;
+        use_assertion(store, &claims).await.map_err(failed)
     }
 }
 

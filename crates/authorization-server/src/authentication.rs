@@ -1,0 +1,11 @@
+//! Client authentication (RFC 6749 section 2.3), and assertions (RFC 7523).
+
+mod assertion;
+mod client_assertion;
+mod presented;
+
+pub use assertion::{
+    AssertionError, MAX_ASSERTION, MAX_ASSERTION_LIFETIME, is_plain_jwt, use_assertion,
+    verify_assertion,
+};
+pub use presented::{PresentedCredential, SecretMethod, check_secret};
