@@ -1,6 +1,7 @@
 //! Clients: who they are, what they may do, and how they introduce themselves.
 
 mod credential;
+mod directory;
 mod document;
 mod grant_type;
 mod metadata;
@@ -9,6 +10,7 @@ mod new_credential;
 mod redirect_uri;
 
 pub use credential::{Credential, assertion_algorithms};
+pub use directory::ClientDirectory;
 pub use document::{ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document};
 pub use grant_type::GrantType;
 pub use metadata::parse_registration;

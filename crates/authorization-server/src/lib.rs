@@ -1,13 +1,18 @@
 #![doc = include_str!("../README.md")]
 
 pub mod authentication;
+pub mod authorization;
 pub mod client;
 mod error;
 mod params;
+mod policy;
 mod random;
+pub mod resource;
+pub mod scopes;
 mod store;
 
 pub use error::{ErrorCode, ErrorResponse};
 pub use params::{DuplicateParameter, Params};
+pub use policy::{Policy, RefreshRequest};
 pub use random::{RandomError, random_bytes, random_secret};
 pub use store::{Store, StoreError};

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Params,
     authentication::{PresentedCredential, check_secret},
-    client::{Client, Credential},
+    client::{Client, ClientDirectory, Credential},
 };
 
 use crate::{

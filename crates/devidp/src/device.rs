@@ -5,13 +5,14 @@ pub(crate) mod user_code;
 pub(crate) mod verification;
 
 use http::{HeaderMap, StatusCode};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, client::GrantType};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params, Policy, RefreshRequest, client::GrantType,
+};
 use portcullis_metadata::{Secret, authorization::DeviceAuthorizationResponse};
 
 use crate::{
     app::App,
     authentication::authenticate,
-    authorize::{audience::parse_audience, request::RefreshRequest, scopes::grant_scopes},
     config::Config,
     device::{
         authorizations::{Answer, DeviceRequest, INTERVAL, LIFETIME},
@@ -46,15 +47,15 @@ async fn start(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, E
             description,
         ));
     }
-    let scopes = grant_scopes(config, &caller.client, form)?;
-    let refresh = RefreshRequest::parse(config, &caller.client, form, &scopes)?;
+    let scopes = config.scopes(&caller.client, form)?;
+    let refresh = config.refresh(&caller.client, form, &scopes)?;
     let device_code = Handle::generate()?;
     let user_code = UserCode::generate()?;
     let request = DeviceRequest {
         client_id: caller.id,
         client: caller.client,
         scopes,
-        audience: parse_audience(config, form)?,
+        audience: config.audience(form)?,
         is_refreshable: refresh != RefreshRequest::No,
     };
     let answer = if config.settings.auto_consent {

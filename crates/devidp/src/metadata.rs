@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use portcullis_authorization_server::client::{Credential, assertion_algorithms};
+use portcullis_authorization_server::{
+    client::{Credential, assertion_algorithms},
+    scopes::OFFLINE_ACCESS,
+};
 use portcullis_metadata::{AuthorizationServerMetadata, authorization::PkceChallenge};
 use serde_json::{Map, Value, json};
 
 use crate::{
     authentication::mode::ClientAuthenticationMode,
-    authorize::scopes::OFFLINE_ACCESS,
     config::Config,
     providers::profile::Profile,
     server::endpoint::Endpoint,

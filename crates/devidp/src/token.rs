@@ -15,12 +15,14 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 use http::{HeaderMap, StatusCode};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, client::GrantType};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params, authorization::Thumbprint, client::GrantType,
+};
 use portcullis_metadata::{AccessToken, Scopes, Secret, authorization::TokenResponse};
 
 use crate::{
     app::App,
-    authentication::{AuthenticatedClient, authenticate, dpop::Thumbprint},
+    authentication::{AuthenticatedClient, authenticate},
     authorize::scopes::response_scope,
     providers::{github::token_response, profile::TokenResponseFormat},
     server::respond::{Reply, json_error, json_error_with_status, json_reply},

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, RandomError, client::assertion_algorithms,
+    ErrorCode, ErrorResponse, RandomError, authorization::Thumbprint, client::assertion_algorithms,
 };
 use portcullis_jose::ReceivedProof;
 use portcullis_metadata::Clock;
@@ -29,9 +29,6 @@ pub(crate) struct DpopProofs {
     clock: Arc<dyn Clock>,
 }
 
-/// The thumbprint of a client's DPoP key (RFC 9449 section 6.1).
-pub(crate) type Thumbprint = Box<str>;
-
 /// The request header with the proof.
 const PROOF: HeaderName = HeaderName::from_static("dpop");
 /// The response header with the nonce.
@@ -43,8 +40,6 @@ const MAX_PROOF: usize = 8 * 1024;
 const MAX_PROOF_AGE: Duration = Duration::from_secs(60);
 /// The time for which the identifier of a proof is remembered: longer than any proof is accepted.
 const PROOF_RETENTION: Duration = Duration::from_secs(2 * MAX_PROOF_AGE.as_secs() + 1);
-/// The length of a SHA-256 hash in base64url.
-const THUMBPRINT_CHARS: usize = 43;
 
 impl DpopProofs {
     pub(crate) fn new(config: &Config) -> Result<Self, RandomError> {
@@ -126,15 +121,6 @@ impl DpopProofs {
             url == self.token_endpoint
         })
     }
-}
-
-/// Parses the `dpop_jkt` parameter of an authorization request (RFC 9449 section 10).
-pub(crate) fn parse_thumbprint(thumbprint: &str) -> Option<Thumbprint> {
-    let is_valid = thumbprint.len() == THUMBPRINT_CHARS
-        && thumbprint
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    is_valid.then(|| thumbprint.into())
 }
 
 const fn invalid(description: &'static str) -> ErrorResponse {

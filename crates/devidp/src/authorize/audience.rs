@@ -1,6 +1,9 @@
-//! The audience of a token.
+//! The audience of a token, as the imitated provider chooses it.
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params,
+    resource::{check_resource, parse_resource, single_resource},
+};
 use portcullis_metadata::ResourceUri;
 
 use crate::{config::Config, providers::profile::AudienceRule};
@@ -12,7 +15,7 @@ const MAX_AUDIENCE: usize = 600;
 /// only one is supported, or the value that the imitated provider uses instead. Fails when
 /// `resource` is invalid, repeated, or missing without a default, if the imitated provider reads
 /// it, and when `audience` is too long, if the imitated provider reads that.
-pub(crate) fn parse_audience(
+pub(super) fn parse_audience(
     config: &Config,
     params: &Params,
 ) -> Result<Option<Box<str>>, ErrorResponse> {
@@ -45,54 +48,26 @@ pub(crate) fn parse_audience(
 }
 
 /// Rejects a request with several resources, unless the imitated provider ignores them.
-pub(crate) fn check_single_resource(config: &Config, params: &Params) -> Result<(), ErrorResponse> {
-    let is_single = !matches!(config.profile.audience, AudienceRule::Resource)
-        || params.get("resource").is_ok();
-    if is_single {
-        Ok(())
-    } else {
-        Err(invalid("only one resource is supported"))
+pub(super) fn check_single_resource(config: &Config, params: &Params) -> Result<(), ErrorResponse> {
+    if matches!(config.profile.audience, AudienceRule::Resource) {
+        single_resource(params)?;
     }
+    Ok(())
 }
 
 /// Checks the `resource` of a token request against the audience of the authorization request (RFC
 /// 8707 section 2.2).
-pub(crate) fn check_audience(
+pub(super) fn check_audience(
     config: &Config,
     params: &Params,
     audience: Option<&str>,
 ) -> Result<(), ErrorResponse> {
     match config.profile.audience {
-        AudienceRule::Resource => match params.get("resource") {
-            Ok(None) => Ok(()),
-            Ok(resource) if resource == audience => Ok(()),
-            _ => Err(invalid("resource is not that of the authorization request")),
-        },
+        AudienceRule::Resource => check_resource(params, audience),
         AudienceRule::Fixed(_) => check_scope_prefix(config, params),
         AudienceRule::Default(_)
         | AudienceRule::DefaultWithSingleResource
         | AudienceRule::AudienceParameter => Ok(()),
-    }
-}
-
-/// Returns the requested resource, or the default one.
-fn parse_resource(params: &Params, default: Option<&str>) -> Result<Box<str>, ErrorResponse> {
-    match (
-        params
-            .get("resource")
-            .map_err(|_| invalid("only one resource is supported"))?,
-        default,
-    ) {
-        (Some(resource), _) => match ResourceUri::parse(resource) {
-            Ok(resource) => Ok(resource.as_str().into()),
-            Err(_) => Err(invalid(
-                "resource must be an absolute http or https URL without fragment and user information",
-            )),
-        },
-        (None, Some(default)) => Ok(default.into()),
-        (None, None) => Err(invalid(
-            "resource is missing: it is the audience of the token",
-        )),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use portcullis_authorization_server::RandomError;
+use portcullis_authorization_server::{
+    RandomError, RefreshRequest, authorization::AuthorizationRequest,
+};
 use portcullis_metadata::UnixTime;
 
 use crate::{
-    authorize::request::{AuthorizationRequest, RefreshRequest},
     config::Config,
     handle::Handle,
     providers::profile::RefreshTokenRule,

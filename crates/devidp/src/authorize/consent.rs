@@ -7,16 +7,18 @@ use http::{
     header::{COOKIE, HOST, ORIGIN},
 };
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, Params, RandomError, random_secret,
+    ErrorCode, ErrorResponse, Params, Policy, RandomError,
+    authorization::{AuthorizationRequest, User, error_location},
+    random_secret,
 };
 use portcullis_metadata::Secret;
 
 use crate::{
     app::App,
     authorize::{
-        error_location, issue_code,
+        issue_code,
         page::{self, ConsentPage, Destination},
-        request::AuthorizationRequest,
+        suggested_user,
         tickets::{Question, TICKET_LIFETIME},
         user::is_user_name,
     },
@@ -51,10 +53,7 @@ pub(crate) fn show_request(
                 scopes: &request.scopes,
                 audience: request.audience.as_deref(),
                 destination: Destination::Redirect(&request.redirect),
-                user: request
-                    .login_hint
-                    .as_deref()
-                    .unwrap_or(&app.config.settings.user),
+                user: suggested_user(&app.config, &request),
                 ticket,
                 action,
             };
@@ -127,15 +126,21 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
     match question {
         Question::Request(request) => {
             let location = match decision {
-                Decision::Allow { user } => issue_code(app, Arc::unwrap_or_clone(request), user)?,
+                Decision::Allow { user } => {
+                    let user = User {
+                        subject: user,
+                        auth_time: app.config.now(),
+                    };
+                    issue_code(app, Arc::unwrap_or_clone(request), user)?
+                }
                 Decision::Deny => {
                     let error =
                         ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
                     error_location(
-                        &app.config,
                         &request.redirect,
                         request.state.as_deref(),
                         error,
+                        app.config.response_issuer(),
                     )
                 }
             };

@@ -1,16 +1,14 @@
-//! The scopes of a request.
+//! The scopes of a request, as the imitated provider names them.
 
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Params,
-    client::{Client, GrantType},
+    client::Client,
+    scopes::{self, OFFLINE_ACCESS},
 };
 use portcullis_metadata::Scopes;
 
 use crate::config::Config;
 
-/// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is
-/// granted only if it is requested, and only to clients that may use refresh tokens.
-pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
 /// The scopes of OpenID Connect (OpenID Connect Core sections 5.4 and 11). They have no prefix.
 const OPENID_SCOPES: [&str; 6] = [
     "openid",
@@ -27,61 +25,58 @@ const OPENID_SCOPES: [&str; 6] = [
 ///
 /// Fails when `scope` is invalid, no scope can be granted, or the imitated provider requires
 /// `scope`.
-pub(crate) fn grant_scopes(
+pub(super) fn grant_scopes(
     config: &Config,
     client: &Client,
     params: &Params,
 ) -> Result<Scopes, ErrorResponse> {
     let supported = &config.settings.scopes;
-    let available = client.scopes.as_ref().map_or_else(
-        || supported.clone(),
-        |scopes| scopes.intersection(supported),
-    );
-    let granted = match parse_scopes(config, params)? {
+    let requested = match parse_scopes(config, params)? {
         None if config.profile.scope_prefix.is_some() => {
             let description =
                 "AADSTS900144: The request body must contain the following parameter: 'scope'.";
             return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
         }
-        None => available,
-        Some(RequestedScopes { all, names }) => {
-            let granted = if all {
-                available
-            } else {
-                names.intersection(&available)
-            };
-            if names.contains(OFFLINE_ACCESS) && client.may_use(GrantType::RefreshToken) {
-                granted.union(&Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default())
-            } else {
-                granted
-            }
+        None => None,
+        Some(RequestedScopes { all: true, names }) => {
+            Some(names.union(&scopes::available_scopes(supported, client)))
         }
+        Some(RequestedScopes { all: false, names }) => Some(names),
     };
-    if granted.is_empty() {
-        Err(invalid("none of the requested scopes can be granted"))
-    } else {
-        Ok(granted)
+    scopes::grant_scopes(supported, client, requested.as_ref())
+}
+
+/// Returns the scopes of a refresh request. `None` means all that were granted.
+pub(super) fn refresh_scopes(
+    config: &Config,
+    params: &Params,
+) -> Result<Option<Scopes>, ErrorResponse> {
+    let requested = parse_scopes(config, params)?;
+    if requested.is_none() && config.profile.refresh_requires_scope {
+        let description = "AADSTS90009: Application is requesting a token for itself. This scenario is supported only if resource is specified using the GUID based App Identifier.";
+        return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
     }
+    Ok(requested
+        .filter(|requested| !requested.all)
+        .map(|requested| requested.names))
 }
 
 /// The scopes in a request, without the prefix of the imitated provider.
-pub(crate) struct RequestedScopes {
+struct RequestedScopes {
     /// Whether all scopes of the API are requested.
-    pub(crate) all: bool,
+    all: bool,
     /// The scopes that are requested by name.
-    pub(crate) names: Scopes,
+    names: Scopes,
 }
 
 /// Parses the parameter `scope`, if present.
-pub(crate) fn parse_scopes(
+fn parse_scopes(
     config: &Config,
     params: &Params,
 ) -> Result<Option<RequestedScopes>, ErrorResponse> {
-    let Some(requested) = params.get("scope")? else {
+    let Some(requested) = scopes::parse_scopes(params)? else {
         return Ok(None);
     };
-    let requested = Scopes::parse(requested)
-        .map_err(|_| invalid("scope has a character that is not allowed in scope names"))?;
     let Some(prefix) = config.profile.scope_prefix else {
         return Ok(Some(RequestedScopes {
             all: false,

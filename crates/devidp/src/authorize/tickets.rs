@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_authorization_server::authorization::AuthorizationRequest;
 use portcullis_metadata::Secret;
 
 use crate::{
-    authorize::request::AuthorizationRequest,
     config::Config,
     device::user_code::UserCode,
     handle::Handle,

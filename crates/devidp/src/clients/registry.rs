@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, client::Client};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse,
+    client::{Client, ClientDirectory},
+};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::client::{ClientIdUrl, ClientRegistrationResponse};
 
@@ -54,33 +57,6 @@ impl Clients {
         })
     }
 
-    /// Returns the client with this identifier. This counts as a use of a registration. `headers`
-    /// are those of the request that names the client. Fails when there is no such client, or its
-    /// metadata document cannot be used or cannot be fetched now. The description of the error is a
-    /// sentence for the user.
-    pub(crate) async fn find(
-        &self,
-        id: &str,
-        headers: &HeaderMap,
-    ) -> Result<Arc<Client>, ErrorResponse> {
-        if let Some(client) = self.configured.get(id) {
-            return Ok(Arc::clone(client));
-        }
-        let url = ClientIdUrl::parse_or_loopback_http(id).ok();
-        // Identifiers are logged and displayed, so URLs with a query are not accepted.
-        if let (Some(documents), Some(url)) = (
-            &self.documents,
-            url.filter(|url| url.url().query().is_none()),
-        ) {
-            return documents.client(&url, headers).await;
-        }
-        self.registered
-            .update(id, |registered| {
-                (Arc::clone(&registered.client), RowAction::Renew)
-            })
-            .ok_or(UNKNOWN)
-    }
-
     /// Returns the protected resource with this identifier.
     pub(crate) fn find_resource(&self, id: &str) -> Option<&Client> {
         self.configured
@@ -122,6 +98,28 @@ impl Clients {
     pub(crate) fn registered_ids(&self) -> Vec<String> {
         self.registered
             .collect(|registered| Some(registered.information.client_id.clone()))
+    }
+}
+
+impl ClientDirectory for Clients {
+    /// Finds a client. This counts as a use of a registration.
+    async fn find(&self, id: &str, headers: &HeaderMap) -> Result<Arc<Client>, ErrorResponse> {
+        if let Some(client) = self.configured.get(id) {
+            return Ok(Arc::clone(client));
+        }
+        let url = ClientIdUrl::parse_or_loopback_http(id).ok();
+        // Identifiers are logged and displayed, so URLs with a query are not accepted.
+        if let (Some(documents), Some(url)) = (
+            &self.documents,
+            url.filter(|url| url.url().query().is_none()),
+        ) {
+            return documents.client(&url, headers).await;
+        }
+        self.registered
+            .update(id, |registered| {
+                (Arc::clone(&registered.client), RowAction::Renew)
+            })
+            .ok_or(UNKNOWN)
     }
 }
 

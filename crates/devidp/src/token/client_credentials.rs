@@ -1,10 +1,9 @@
 //! The client credentials grant.
 
-use portcullis_authorization_server::{ErrorResponse, random_secret};
+use portcullis_authorization_server::{ErrorResponse, Policy, random_secret};
 
 use crate::{
     app::App,
-    authorize::{audience::parse_audience, scopes::grant_scopes},
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -17,8 +16,8 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         client_id: caller.id.clone(),
         subject: caller.id.clone(),
         auth_time: app.config.now(),
-        scopes: grant_scopes(&app.config, &caller.client, form)?,
-        audience: parse_audience(&app.config, form)?,
+        scopes: app.config.scopes(&caller.client, form)?,
+        audience: app.config.audience(form)?,
         key: None,
     };
     Issued::for_session(app, session, key.as_deref(), None)

@@ -1,13 +1,10 @@
 //! The authorization code grant.
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Policy};
 
 use crate::{
     app::App,
-    authorize::{
-        audience::{check_audience, check_single_resource},
-        codes::CodeError,
-    },
+    authorize::codes::CodeError,
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -21,7 +18,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
         .get("code_verifier")?
         .ok_or(missing("PKCE is required: code_verifier is missing"))?;
     let redirect_uri = form.get("redirect_uri")?;
-    check_single_resource(&app.config, form)?;
+    app.config.check_single_resource(form)?;
 
     let approval = app.codes.redeem(code).map_err(|error| match error {
         CodeError::Unknown => invalid("the code is unknown or expired"),
@@ -44,7 +41,8 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     if !request.challenge.matches(verifier) {
         return Err(invalid("code_verifier does not match the code_challenge"));
     }
-    check_audience(&app.config, form, request.audience.as_deref())?;
+    app.config
+        .check_audience(form, request.audience.as_deref())?;
     if request.key.is_some() && request.key != *key {
         return Err(invalid(
             "the code is bound to a DPoP key, but the request has no proof with that key",

@@ -1,7 +1,7 @@
 //! The JWT bearer grant (RFC 7523).
 
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse,
+    ErrorCode, ErrorResponse, Policy,
     authentication::{
         AssertionError, MAX_ASSERTION, is_plain_jwt, use_assertion, verify_assertion,
     },
@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::{
     app::App,
-    authorize::{audience::parse_audience, scopes::grant_scopes},
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -40,8 +39,8 @@ pub(super) async fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issue
     let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or(invalid("the assertion has no sub"))?;
 
-    let mut scopes = grant_scopes(&app.config, &caller.client, form)?;
-    let audience = parse_audience(&app.config, form)?;
+    let mut scopes = app.config.scopes(&caller.client, form)?;
+    let audience = app.config.audience(form)?;
     if compact.header().typ() == Some(ID_JAG) {
         if claims.client_id.as_deref() != Some(&*caller.id) {
             return Err(invalid("the assertion was issued for another client"));

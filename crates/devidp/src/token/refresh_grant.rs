@@ -1,10 +1,9 @@
 //! The refresh token grant.
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Policy};
 
 use crate::{
     app::App,
-    authorize::{audience::check_audience, scopes::parse_scopes},
     token::{Issued, TokenRequest, session::Session},
 };
 
@@ -14,14 +13,7 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "refresh_token is missing");
     let presented = form.get("refresh_token")?.ok_or(missing)?;
-    let requested = parse_scopes(&app.config, form)?;
-    if requested.is_none() && app.config.profile.refresh_requires_scope {
-        let description = "AADSTS90009: Application is requesting a token for itself. This scenario is supported only if resource is specified using the GUID based App Identifier.";
-        return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
-    }
-    let requested = requested
-        .filter(|requested| !requested.all)
-        .map(|requested| requested.names);
+    let requested = app.config.refresh_scopes(form)?;
 
     let check = |session: &Session| {
         if session.client_id != caller.id {
@@ -34,7 +26,8 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
                 "the refresh token is bound to a DPoP key, but the request has no proof with that key",
             ));
         }
-        check_audience(&app.config, form, session.audience.as_deref())?;
+        app.config
+            .check_audience(form, session.audience.as_deref())?;
         match &requested {
             Some(scopes) if scopes.is_empty() || !session.scopes.covers(scopes) => {
                 Err(invalid_scope("scope has a scope that was not granted"))

@@ -1,8 +1,9 @@
 //! [`Session`]: the tokens that follow from one approval.
 
+use portcullis_authorization_server::authorization::Thumbprint;
 use portcullis_metadata::{Scopes, UnixTime};
 
-use crate::{authentication::dpop::Thumbprint, authorize::codes::Approval};
+use crate::authorize::codes::Approval;
 
 /// The session of an approval, which refresh tokens continue. Its identifier is the `sid` of its
 /// access tokens.

@@ -1,14 +1,11 @@
 //! How the registration endpoints of some providers reject requests.
 
 use http::StatusCode;
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, scopes::OFFLINE_ACCESS};
 use portcullis_metadata::{Scopes, client::ClientMetadata};
 use serde_json::json;
 
-use crate::{
-    authorize::scopes::OFFLINE_ACCESS,
-    server::respond::{Reply, json_reply},
-};
+use crate::server::respond::{Reply, json_reply};
 
 /// Returns the response of Okta, whose endpoint needs a token of its API.
 pub(super) fn missing_api_token() -> Reply {

@@ -3,68 +3,94 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use portcullis_authorization_server::{
-    DuplicateParameter, ErrorCode, ErrorResponse, Params,
-    client::{Client, GrantType, RedirectUri},
-};
-use portcullis_metadata::{Scopes, authorization::PkceChallenge};
+use portcullis_metadata::{Issuer, Scopes, authorization::PkceChallenge};
 
 use crate::{
-    authentication::dpop::{self, Thumbprint},
-    authorize::{
-        audience::parse_audience,
-        scopes::{OFFLINE_ACCESS, grant_scopes},
-        user::is_user_name,
-    },
-    clients::registry::Clients,
-    config::Config,
-    providers::profile::RefreshTokenRule,
+    ErrorCode, ErrorResponse, Params, Policy, RefreshRequest,
+    client::{Client, ClientDirectory, GrantType, RedirectUri},
 };
+
+/// The thumbprint of a client's DPoP key (RFC 9449 section 6.1).
+pub type Thumbprint = Box<str>;
+
+/// The length of a SHA-256 hash in base64url.
+const THUMBPRINT_CHARS: usize = 43;
 
 /// A valid authorization request (RFC 6749 section 4.1.1).
 #[derive(Clone)]
-pub(crate) struct AuthorizationRequest {
-    pub(crate) client_id: Box<str>,
-    pub(crate) client: Arc<Client>,
-    pub(crate) redirect: RedirectUri,
+pub struct AuthorizationRequest {
+    /// The identifier of the client.
+    pub client_id: Box<str>,
+    /// The client as it was when the request arrived.
+    pub client: Arc<Client>,
+    /// The redirect URI, which the client registered.
+    pub redirect: RedirectUri,
     /// The `state` that the response repeats.
-    pub(crate) state: Option<Box<str>>,
+    pub state: Option<Box<str>>,
     /// The PKCE challenge, which is always S256.
-    pub(crate) challenge: PkceChallenge,
+    pub challenge: PkceChallenge,
     /// The scopes to grant.
-    pub(crate) scopes: Scopes,
+    pub scopes: Scopes,
     /// The audience of the tokens, if they have one.
-    pub(crate) audience: Option<Box<str>>,
+    pub audience: Option<Box<str>>,
     /// Whether the client requests a refresh token.
-    pub(crate) refresh: RefreshRequest,
-    /// The user name that the consent page suggests, if it is valid.
-    pub(crate) login_hint: Option<Box<str>>,
+    pub refresh: RefreshRequest,
+    /// The user name that the client suggests. It is not validated.
+    pub login_hint: Option<Box<str>>,
     /// The DPoP key to which the code is bound (RFC 9449 section 10).
-    pub(crate) key: Option<Thumbprint>,
+    pub key: Option<Thumbprint>,
 }
 
-/// Why a request is rejected, and to whom the error is sent.
-pub(crate) enum AuthorizeError {
-    /// The redirect URI is not trusted. The error is displayed to the user.
+/// Why a request is rejected, and to whom the error is sent (RFC 6749 section 4.1.2.1).
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorizationError {
+    /// The client or the redirect URI is not valid. The browser must not be redirected: the sentence
+    /// is displayed to the user.
+    #[error("{0}")]
     Untrusted(&'static str),
     /// The error is sent to the client's redirect URI.
+    #[error("{error}")]
     Returned {
+        /// The redirect URI, which the client registered.
         redirect: RedirectUri,
+        /// The `state` of the request.
         state: Option<Box<str>>,
+        /// The error.
         error: ErrorResponse,
     },
 }
 
 impl AuthorizationRequest {
+    /// Returns the URL of the response with a code (RFC 6749 section 4.1.2). `extra` are further
+    /// parameters. `issuer` identifies the server (RFC 9207).
+    pub fn code_location<'a>(
+        &'a self,
+        code: &'a str,
+        extra: impl IntoIterator<Item = (&'a str, &'a str)>,
+        issuer: Option<&'a Issuer>,
+    ) -> String {
+        let state = self.state.as_deref().map(|state| ("state", state));
+        let params = [("code", code)].into_iter().chain(state).chain(extra);
+        self.redirect
+            .with_params(params.chain(issuer_param(issuer)))
+    }
+
     /// Parses a request. The client and the redirect URI are validated first, because errors can be
-    /// sent to the redirect URI only if both are valid.
-    pub(super) async fn parse(
-        config: &Config,
-        clients: &Clients,
+    /// sent to the redirect URI only if both are valid (RFC 9700 section 4.11.2).
+    ///
+    /// PKCE with S256 is required (RFC 7636, RFC 9700 section 2.1.1). Request objects, response
+    /// types other than `code` and response modes other than `query` are rejected. Does not identify
+    /// the user.
+    ///
+    /// # Errors
+    /// Fails when the client is unknown, or a parameter is missing, invalid or repeated.
+    pub async fn parse(
+        policy: &impl Policy,
+        clients: &impl ClientDirectory,
         params: &Params,
         headers: &HeaderMap,
-    ) -> Result<Self, AuthorizeError> {
-        let untrusted = AuthorizeError::Untrusted;
+    ) -> Result<Self, AuthorizationError> {
+        let untrusted = AuthorizationError::Untrusted;
         let client_id = params
             .get("client_id")
             .map_err(|_| untrusted("The request identifies several clients."))?
@@ -85,11 +111,11 @@ impl AuthorizationRequest {
                 let state = state.map(Box::from);
                 (
                     state.clone(),
-                    Self::parse_trusted(config, params, client_id, &client, &redirect, state),
+                    Self::parse_trusted(policy, params, client_id, &client, &redirect, state),
                 )
             }
         };
-        request.map_err(|error| AuthorizeError::Returned {
+        request.map_err(|error| AuthorizationError::Returned {
             redirect,
             state,
             error,
@@ -98,7 +124,7 @@ impl AuthorizationRequest {
 
     /// Parses the parameters whose errors are sent to the client.
     fn parse_trusted(
-        config: &Config,
+        policy: &impl Policy,
         params: &Params,
         client_id: &str,
         client: &Arc<Client>,
@@ -113,16 +139,16 @@ impl AuthorizationRequest {
             ));
         }
         reject_unsupported_parameters(params)?;
-        let scopes = grant_scopes(config, client, params)?;
-        let login_hint = params.get("login_hint")?.filter(|hint| is_user_name(hint));
+        let scopes = policy.scopes(client, params)?;
+        let login_hint = params.get("login_hint")?;
         Ok(Self {
             client_id: client_id.into(),
             client: Arc::clone(client),
             redirect: redirect.clone(),
             state,
             challenge: parse_challenge(params)?,
-            audience: parse_audience(config, params)?,
-            refresh: RefreshRequest::parse(config, client, params, &scopes)?,
+            audience: policy.audience(params)?,
+            refresh: policy.refresh(client, params, &scopes)?,
             scopes,
             login_hint: login_hint.map(Box::from),
             key: parse_dpop_key(params)?,
@@ -135,19 +161,19 @@ impl AuthorizationRequest {
 fn select_redirect_uri(
     client: &Client,
     requested: Option<&str>,
-) -> Result<RedirectUri, AuthorizeError> {
+) -> Result<RedirectUri, AuthorizationError> {
     match (requested, client.redirect_uris.as_slice()) {
         (Some(requested), registered) => registered
             .iter()
             .find_map(|registered| registered.match_requested(requested))
-            .ok_or(AuthorizeError::Untrusted(
+            .ok_or(AuthorizationError::Untrusted(
                 "The redirect URI is not one that the client registered.",
             )),
         (None, [only]) => Ok(only.clone()),
-        (None, []) => Err(AuthorizeError::Untrusted(
+        (None, []) => Err(AuthorizationError::Untrusted(
             "The client registered no redirect URI, so it cannot sign users in.",
         )),
-        (None, _) => Err(AuthorizeError::Untrusted(
+        (None, _) => Err(AuthorizationError::Untrusted(
             "The request has no redirect URI, and the client registered more than one: redirect_uri is missing.",
         )),
     }
@@ -199,7 +225,7 @@ fn parse_challenge(params: &Params) -> Result<PkceChallenge, ErrorResponse> {
         .map_err(|_| reject("code_challenge must be a SHA-256 hash in base64url"))
 }
 
-/// Parses the DPoP key to which the client binds the code, if any.
+/// Parses the DPoP key to which the client binds the code, if any (RFC 9449 section 10).
 fn parse_dpop_key(params: &Params) -> Result<Option<Thumbprint>, ErrorResponse> {
     let Some(thumbprint) = params.get("dpop_jkt")? else {
         return Ok(None);
@@ -208,44 +234,38 @@ fn parse_dpop_key(params: &Params) -> Result<Option<Thumbprint>, ErrorResponse> 
         ErrorCode::InvalidRequest,
         "dpop_jkt must be a SHA-256 hash in base64url",
     );
-    dpop::parse_thumbprint(thumbprint).map(Some).ok_or(error)
-}
-
-/// Whether a client requests a refresh token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefreshRequest {
-    No,
-    Yes,
-    /// Only if the user never approved this client before.
-    FirstApproval,
-}
-
-impl RefreshRequest {
-    /// Returns whether the client requests a refresh token and may use it.
-    pub(crate) fn parse(
-        config: &Config,
-        client: &Client,
-        params: &Params,
-        scopes: &Scopes,
-    ) -> Result<Self, DuplicateParameter> {
-        let is_requested = match config.profile.refresh_tokens {
-            RefreshTokenRule::OfflineAccess => scopes.contains(OFFLINE_ACCESS),
-            RefreshTokenRule::Always => true,
-            RefreshTokenRule::Never => false,
-            RefreshTokenRule::AccessType => params.get("access_type")? == Some("offline"),
-        };
-        if !is_requested || !client.may_use(GrantType::RefreshToken) {
-            return Ok(Self::No);
-        }
-        let asks_again = params
-            .get("prompt")?
-            .is_some_and(|prompt| prompt.split(' ').any(|value| value == "consent"));
-        let depends_on_approval =
-            matches!(config.profile.refresh_tokens, RefreshTokenRule::AccessType) && !asks_again;
-        Ok(if depends_on_approval {
-            Self::FirstApproval
-        } else {
-            Self::Yes
-        })
+    let is_valid = thumbprint.len() == THUMBPRINT_CHARS
+        && thumbprint
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    if is_valid {
+        Ok(Some(thumbprint.into()))
+    } else {
+        Err(error)
     }
+}
+
+/// Returns the URL of the response with an error (RFC 6749 section 4.1.2.1). `issuer` identifies the
+/// server (RFC 9207).
+pub fn error_location(
+    redirect: &RedirectUri,
+    state: Option<&str>,
+    error: ErrorResponse,
+    issuer: Option<&Issuer>,
+) -> String {
+    let params = [
+        ("error", error.code.as_str()),
+        ("error_description", error.description),
+    ];
+    redirect.with_params(
+        params
+            .into_iter()
+            .chain(state.map(|state| ("state", state)))
+            .chain(issuer_param(issuer)),
+    )
+}
+
+/// Returns the parameter `iss` of an authorization response (RFC 9207 section 2).
+fn issuer_param(issuer: Option<&Issuer>) -> Option<(&'static str, &str)> {
+    issuer.map(|issuer| ("iss", issuer.as_str()))
 }
