@@ -9,3 +9,15 @@ pub use assertion::{
     verify_assertion,
 };
 pub use presented::{PresentedCredential, SecretMethod, check_secret};
+
+use std::sync::Arc;
+
+use crate::client::Client;
+
+/// A client whose credential was verified.
+pub struct AuthenticatedClient {
+    /// The identifier of the client.
+    pub id: Box<str>,
+    /// The client.
+    pub client: Arc<Client>,
+}

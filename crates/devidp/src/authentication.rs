@@ -5,25 +5,17 @@ pub(crate) mod assertions;
 pub(crate) mod dpop;
 pub(crate) mod mode;
 
-use std::sync::Arc;
-
 use http::HeaderMap;
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Params,
-    authentication::{PresentedCredential, check_secret},
-    client::{Client, ClientDirectory, Credential},
+    authentication::{AuthenticatedClient, PresentedCredential, check_secret},
+    client::{ClientDirectory, Credential},
 };
 
 use crate::{
     app::App,
     providers::profile::{Profile, PublicClientRule},
 };
-
-/// An authenticated client.
-pub(crate) struct AuthenticatedClient {
-    pub(crate) id: Box<str>,
-    pub(crate) client: Arc<Client>,
-}
 
 /// Authenticates the client at the token, revocation or device authorization endpoint (RFC 6749
 /// section 2.3).

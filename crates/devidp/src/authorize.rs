@@ -11,16 +11,15 @@ pub(crate) mod user;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
-    Params, Policy, RandomError,
+    AuthorizationCode, Grant, Params, Policy, RandomError, Store, StoreError,
     authorization::{
         self, Authorization, AuthorizationError, AuthorizationRequest, User, Users, error_location,
     },
-    random_secret,
 };
 
 use crate::{
     app::App,
-    authorize::{codes::Approval, user::is_user_name},
+    authorize::user::is_user_name,
     config::Config,
     server::respond::{self, Reply},
 };
@@ -30,17 +29,17 @@ pub(crate) async fn authorize(
     app: &App,
     query: &str,
     headers: &HeaderMap,
-) -> Result<Reply, RandomError> {
+) -> Result<Reply, StoreError> {
     let params = Params::parse(query.as_bytes());
     match authorization::authorize(&*app.config, &app.clients, app, &params, headers).await? {
         Authorization::Approved(request, user) => {
-            let location = issue_code(app, *request, user)?;
+            let location = issue_code(app, &request, user).await?;
             Ok(respond::redirect(StatusCode::FOUND, &location))
         }
         Authorization::Ask(page) => Ok(page),
         Authorization::Rejected(AuthorizationError::Untrusted(reason)) => {
             tracing::info!(authorize.description = reason, "displayed an error page");
-            respond::error_page(StatusCode::BAD_REQUEST, reason)
+            Ok(respond::error_page(StatusCode::BAD_REQUEST, reason)?)
         }
         Authorization::Rejected(AuthorizationError::Returned {
             redirect,
@@ -96,23 +95,22 @@ fn suggested_user<'a>(config: &'a Config, request: &'a AuthorizationRequest) -> 
 
 /// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section
 /// 4.1.2, RFC 9207).
-fn issue_code(app: &App, request: AuthorizationRequest, user: User) -> Result<String, RandomError> {
-    let session_id: Box<str> = random_secret(16)?.secret().into();
+async fn issue_code(
+    app: &App,
+    request: &AuthorizationRequest,
+    user: User,
+) -> Result<String, StoreError> {
+    let grant = Grant::new(request, user)?;
     app.clients.record_approval(&request.client_id);
     tracing::info!(client.id = &*request.client_id, "issued a code");
-    let is_refreshable = app.codes.record_approval(&request, &user.subject);
+    let is_refreshable = app.codes.record_approval(request, &grant.subject);
+    let session_id = grant.id.clone();
     let session_state = app
         .config
         .profile
         .sends_session_state
         .then_some(("session_state", &*session_id));
-    let approval = Approval {
-        request: request.clone(),
-        subject: user.subject,
-        auth_time: user.auth_time,
-        session_id: session_id.clone(),
-        is_refreshable,
-    };
-    let code = app.codes.issue(approval)?;
-    Ok(request.code_location(code.as_str(), session_state, app.config.response_issuer()))
+    let code = AuthorizationCode::new(request, grant, is_refreshable);
+    let code = app.issue_code(code).await?;
+    Ok(request.code_location(code.secret(), session_state, app.config.response_issuer()))
 }

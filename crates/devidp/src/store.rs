@@ -1,10 +1,59 @@
 //! The store of the authorization server: the tables in memory.
 
-use portcullis_authorization_server::{Store, StoreError};
+use portcullis_authorization_server::{
+    AuthorizationCode, ErrorResponse, Grant, Redemption, Rotation, Store, StoreError,
+};
+use portcullis_metadata::Secret;
 
-use crate::{app::App, tables::TableFull};
+use crate::{app::App, authorize::codes::PresentedCode, tables::TableFull};
 
 impl Store for App {
+    async fn issue_code(&self, code: AuthorizationCode) -> Result<Secret, StoreError> {
+        Ok(self.codes.issue(code)?)
+    }
+
+    /// As [`Store::redeem_code`], but a code is used up even if the check fails.
+    async fn redeem_code(
+        &self,
+        code: &str,
+        key: Option<&str>,
+        check: impl FnOnce(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
+    ) -> Result<Redemption, StoreError> {
+        let code = match self.codes.redeem(code) {
+            PresentedCode::Redeemed(code) => code,
+            PresentedCode::Used(grant) => return Ok(Redemption::Used(grant)),
+            PresentedCode::Unknown => return Ok(Redemption::Unknown),
+        };
+        if let Err(error) = check(&code) {
+            return Ok(Redemption::Rejected(error));
+        }
+        let grant = Grant {
+            key: key.map(Box::from),
+            ..code.grant
+        };
+        let refresh_token = code
+            .is_refreshable
+            .then(|| self.sessions.issue_refresh_token(&grant))
+            .transpose()?;
+        Ok(Redemption::Redeemed {
+            grant,
+            refresh_token,
+        })
+    }
+
+    async fn rotate_refresh_token(
+        &self,
+        token: &str,
+        check: impl FnOnce(&Grant) -> Result<(), ErrorResponse> + Send,
+    ) -> Result<Rotation, StoreError> {
+        self.sessions.rotate(token, check)
+    }
+
+    async fn end_grant(&self, id: &str) -> Result<(), StoreError> {
+        self.sessions.withdraw(id);
+        Ok(())
+    }
+
     async fn use_assertion(&self, issuer: &str, jti: &str) -> Result<bool, StoreError> {
         self.assertions
             .record_use(issuer, jti)

@@ -9,24 +9,25 @@ pub(crate) mod extra_claims;
 pub(crate) mod identity_assertion;
 pub(crate) mod introspection;
 mod jwt_bearer;
-mod refresh_grant;
 pub(crate) mod revocation;
-pub(crate) mod session;
 pub(crate) mod sessions;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, Params, authorization::Thumbprint, client::GrantType,
+    ErrorCode, ErrorResponse, Grant, Params,
+    authentication::AuthenticatedClient,
+    authorization::Thumbprint,
+    client::GrantType,
+    token::{GrantedTokens, refresh},
 };
 use portcullis_metadata::{AccessToken, Scopes, Secret, authorization::TokenResponse};
 
 use crate::{
     app::App,
-    authentication::{AuthenticatedClient, authenticate},
+    authentication::authenticate,
     authorize::scopes::response_scope,
     providers::{github::token_response, profile::TokenResponseFormat},
     server::respond::{Reply, json_error, json_error_with_status, json_reply},
-    token::session::Session,
 };
 
 /// The tokens of a successful token request.
@@ -37,20 +38,33 @@ struct Issued {
 }
 
 impl Issued {
-    /// Issues an access token with all scopes of a session. `key` is the thumbprint of the DPoP
-    /// key, if any.
-    fn for_session(
+    /// Issues an access token. `key` is the thumbprint of the DPoP key, if any.
+    fn new(app: &App, granted: GrantedTokens, key: Option<&str>) -> Result<Self, ErrorResponse> {
+        let GrantedTokens {
+            grant,
+            scopes,
+            refresh_token,
+        } = granted;
+        Ok(Self {
+            access_token: app.access_tokens.issue(&grant, &scopes, key)?,
+            scopes,
+            refresh_token,
+        })
+    }
+
+    /// Issues an access token with all scopes of a grant.
+    fn for_grant(
         app: &App,
-        session: Session,
+        grant: Grant,
         key: Option<&str>,
         refresh_token: Option<Secret>,
     ) -> Result<Self, ErrorResponse> {
-        let access_token = app.access_tokens.issue(&session, &session.scopes, key)?;
-        Ok(Self {
-            access_token,
-            scopes: session.scopes,
+        let granted = GrantedTokens {
+            scopes: grant.scopes.clone(),
+            grant,
             refresh_token,
-        })
+        };
+        Self::new(app, granted, key)
     }
 }
 
@@ -115,8 +129,14 @@ async fn handle_token_request(
     }
     let request = TokenRequest { caller, form, key };
     let issued = match grant_type {
-        GrantType::AuthorizationCode => code_exchange::exchange(app, &request)?,
-        GrantType::RefreshToken => refresh_grant::refresh(app, &request)?,
+        GrantType::AuthorizationCode => code_exchange::exchange(app, &request).await?,
+        GrantType::RefreshToken => {
+            let TokenRequest { caller, form, key } = &request;
+            let granted = refresh(&*app.config, app, caller, form, key.as_deref())
+                .await
+                .map_err(|error| error.response())?;
+            Issued::new(app, granted, key.as_deref())?
+        }
         GrantType::DeviceCode => device_grant::exchange(app, &request)?,
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
         GrantType::JwtBearer => jwt_bearer::grant(app, &request).await?,

@@ -1,11 +1,11 @@
 //! [`Codes`]: the issued authorization codes.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use portcullis_authorization_server::{
-    RandomError, RefreshRequest, authorization::AuthorizationRequest,
+    AuthorizationCode, Grant, RandomError, RefreshRequest, authorization::AuthorizationRequest,
 };
-use portcullis_metadata::UnixTime;
+use portcullis_metadata::Secret;
 
 use crate::{
     config::Config,
@@ -22,29 +22,20 @@ pub(crate) struct Codes {
     approved: Option<Table<()>>,
 }
 
-/// A user's approval of an authorization request.
-pub(crate) struct Approval {
-    pub(crate) request: AuthorizationRequest,
-    pub(crate) subject: Box<str>,
-    pub(crate) auth_time: UnixTime,
-    /// The `sid` of the tokens.
-    pub(crate) session_id: Box<str>,
-    /// Whether the client gets a refresh token.
-    pub(crate) is_refreshable: bool,
-}
-
 struct IssuedCode {
     handle: Handle,
-    approval: Arc<Approval>,
+    code: AuthorizationCode,
     is_used: bool,
 }
 
-/// Why a code is rejected.
-pub(crate) enum CodeError {
-    /// The code was never issued or has expired.
+/// What became of a presented code.
+pub(crate) enum PresentedCode {
+    /// It was used now.
+    Redeemed(AuthorizationCode),
+    /// It was used before. The session of its grant must end (RFC 6749 section 4.1.2).
+    Used(Grant),
+    /// It was never issued or has expired.
     Unknown,
-    /// The code was used before. The session of this approval must end (RFC 6749 section 4.1.2).
-    Used(Arc<Approval>),
 }
 
 /// The lifetime of a code. RFC 6749 section 4.1.2 recommends at most 10 minutes.
@@ -76,38 +67,40 @@ impl Codes {
     }
 
     /// Issues a code.
-    pub(super) fn issue(&self, approval: Approval) -> Result<Handle, RandomError> {
+    pub(crate) fn issue(&self, code: AuthorizationCode) -> Result<Secret, RandomError> {
         let handle = Handle::generate()?;
-        let code = IssuedCode {
+        let issued = IssuedCode {
             handle: handle.clone(),
-            approval: Arc::new(approval),
+            code,
             is_used: false,
         };
-        self.codes.insert(handle.id(), code);
-        Ok(handle)
+        self.codes.insert(handle.id(), issued);
+        Ok(Secret::new(handle.as_str()))
     }
 
     /// Redeems a code. A code can be redeemed once, even if the token request fails afterwards (RFC
     /// 6749 section 10.5). It is remembered until it expires, so a second use is detected.
-    pub(crate) fn redeem(&self, code: &str) -> Result<Arc<Approval>, CodeError> {
-        let presented = Handle::parse(code).ok_or(CodeError::Unknown)?;
+    pub(crate) fn redeem(&self, code: &str) -> PresentedCode {
+        let Some(presented) = Handle::parse(code) else {
+            return PresentedCode::Unknown;
+        };
         let redeemed = self.codes.update(presented.id(), |issued| {
             let result = if !presented.matches(&issued.handle) {
-                Err(CodeError::Unknown)
+                PresentedCode::Unknown
             } else if issued.is_used {
-                Err(CodeError::Used(Arc::clone(&issued.approval)))
+                PresentedCode::Used(issued.code.grant.clone())
             } else {
                 issued.is_used = true;
-                Ok(Arc::clone(&issued.approval))
+                PresentedCode::Redeemed(issued.code.clone())
             };
             (result, RowAction::Keep)
         });
-        redeemed.unwrap_or(Err(CodeError::Unknown))
+        redeemed.unwrap_or(PresentedCode::Unknown)
     }
 
     /// Removes the codes of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.codes
-            .remove_if(|issued| *issued.approval.request.client_id == *client_id);
+            .remove_if(|issued| *issued.code.grant.client_id == *client_id);
     }
 }

@@ -7,7 +7,7 @@ use http::{
     header::{COOKIE, HOST, ORIGIN},
 };
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, Params, Policy, RandomError,
+    ErrorCode, ErrorResponse, Params, Policy, RandomError, StoreError,
     authorization::{AuthorizationRequest, User, error_location},
     random_secret,
 };
@@ -99,13 +99,17 @@ pub(crate) fn show(
 ///
 /// The submission must come from a page of this server (`Origin`), from the browser to which the
 /// page was sent (cookie), and must be the first one (ticket).
-pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, RandomError> {
+pub(crate) async fn decide(
+    app: &App,
+    headers: &HeaderMap,
+    form: &Params,
+) -> Result<Reply, StoreError> {
     let reject = |status, reason| {
         tracing::warn!(
             consent.description = reason,
             "rejected a consent page submission"
         );
-        respond::error_page(status, reason)
+        Ok(respond::error_page(status, reason)?)
     };
     if !is_same_origin(headers) {
         return reject(
@@ -131,7 +135,7 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
                         subject: user,
                         auth_time: app.config.now(),
                     };
-                    issue_code(app, Arc::unwrap_or_clone(request), user)?
+                    issue_code(app, &request, user).await?
                 }
                 Decision::Deny => {
                     let error =
@@ -158,9 +162,9 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
                     "The code was answered before or has expired.",
                 );
             }
-            respond::page(StatusCode::OK, |nonce| {
+            Ok(respond::page(StatusCode::OK, |nonce| {
                 page::device_answered_html(is_approved, nonce)
-            })
+            })?)
         }
     }
 }

@@ -13,7 +13,7 @@ use http::{
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, StoreError};
 use portcullis_metadata::{has_media_type, is_loopback};
 use url::Url;
 
@@ -143,13 +143,18 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
             return handle_admin(app, endpoint, &head, body).await;
         }
         Endpoint::Consent => match read_body(&head.headers, FORM, body).await {
-            Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)),
-            Err(error) => respond::error_page(error.status(), error.description()),
+            Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)).await,
+            Err(error) => {
+                respond::error_page(error.status(), error.description()).map_err(StoreError::from)
+            }
         },
         Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
-        Endpoint::Device => verification::show_entry(app),
-        Endpoint::DeviceConsent => verification::show_consent(app, query, &head.headers),
-        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.config, nonce)),
+        Endpoint::Device => verification::show_entry(app).map_err(StoreError::from),
+        Endpoint::DeviceConsent => {
+            verification::show_consent(app, query, &head.headers).map_err(StoreError::from)
+        }
+        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.config, nonce))
+            .map_err(StoreError::from),
     };
     page.unwrap_or_else(|_| {
         plain(

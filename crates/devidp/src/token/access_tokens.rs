@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Grant};
 use portcullis_jose::CompactJws;
 use portcullis_metadata::{AccessToken, AccessTokenClaims, Scopes};
 
@@ -12,7 +12,7 @@ use crate::{
     keys::Keys,
     providers::profile::TokenFormat,
     tables::{EVICTING_CAPACITY, LASTING_CAPACITY, Table, TableFull},
-    token::{claims, session::Session},
+    token::claims,
 };
 
 /// The access tokens of this server: JWTs, or opaque tokens if the imitated provider issues these.
@@ -51,7 +51,7 @@ impl AccessTokens {
     /// DPoP key, if any.
     pub(super) fn issue(
         &self,
-        session: &Session,
+        grant: &Grant,
         scopes: &Scopes,
         key: Option<&str>,
     ) -> Result<AccessToken, ErrorResponse> {
@@ -59,11 +59,11 @@ impl AccessTokens {
             tracing::error!(error, "cannot sign an access token");
             ErrorResponse::new(ErrorCode::ServerError, "the token could not be signed")
         };
-        let claims = claims::create(&self.config, session, scopes, key)?;
+        let claims = claims::create(&self.config, grant, scopes, key)?;
         let payload = serde_json::to_vec(&claims).map_err(|error| signing_failed(&error))?;
         match self.config.profile.token_format {
             TokenFormat::Opaque(prefix) => self.issue_opaque(prefix, payload),
-            TokenFormat::OpaqueWithoutAudience if session.audience.is_none() => {
+            TokenFormat::OpaqueWithoutAudience if grant.audience.is_none() => {
                 self.issue_opaque("", payload)
             }
             TokenFormat::OpaqueWithoutAudience | TokenFormat::Jwt => {

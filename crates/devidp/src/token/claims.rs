@@ -1,16 +1,16 @@
 //! The claims of this server's access tokens: how they are created and read.
 
-use portcullis_authorization_server::{RandomError, random_secret};
+use portcullis_authorization_server::{Grant, RandomError, random_secret};
 use portcullis_metadata::{AccessTokenClaims, Scopes};
 use serde_json::{Map, Value, json};
 
-use crate::{config::Config, token::session::Session};
+use crate::config::Config;
 
 /// Returns the claims of a new access token (RFC 7519 section 4, RFC 9068 section 2.2), as the
 /// imitated provider names them. `key` is the thumbprint of the DPoP key, if any.
 pub(super) fn create(
     config: &Config,
-    session: &Session,
+    grant: &Grant,
     scopes: &Scopes,
     key: Option<&str>,
 ) -> Result<Map<String, Value>, RandomError> {
@@ -22,14 +22,14 @@ pub(super) fn create(
             json!(now.saturating_add(settings.access_token_lifetime).as_secs()),
         ),
         ("iat", json!(now.as_secs())),
-        ("auth_time", json!(session.auth_time.as_secs())),
+        ("auth_time", json!(grant.auth_time.as_secs())),
         ("jti", json!(random_secret(16)?.secret())),
         ("iss", json!(config.token_issuer)),
-        ("sub", json!(session.subject)),
+        ("sub", json!(grant.subject)),
         ("typ", json!(if key.is_some() { "DPoP" } else { "Bearer" })),
-        ("azp", json!(session.client_id)),
-        ("client_id", json!(session.client_id)),
-        ("sid", json!(session.id)),
+        ("azp", json!(grant.client_id)),
+        ("client_id", json!(grant.client_id)),
+        ("sid", json!(grant.id)),
         ("scope", json!(scopes.to_string())),
     ];
     let mut claims: Map<_, _> = claims
@@ -37,7 +37,7 @@ pub(super) fn create(
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
     claims.extend(
-        session
+        grant
             .audience
             .as_ref()
             .map(|audience| ("aud".to_owned(), json!(audience))),
@@ -73,7 +73,7 @@ pub(super) fn client_id(claims: &AccessTokenClaims) -> Option<&str> {
         .or_else(other)
 }
 
-/// Returns the identifier of a token's session.
+/// Returns the identifier of a token's grant.
 pub(super) fn session_id(claims: &AccessTokenClaims) -> Option<&str> {
     claims.extra.get("sid")?.as_str()
 }

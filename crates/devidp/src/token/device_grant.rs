@@ -1,11 +1,11 @@
 //! The device code grant (RFC 8628 section 3.4).
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, random_secret};
+use portcullis_authorization_server::{ErrorCode, ErrorResponse, Grant, random_secret};
 
 use crate::{
     app::App,
     handle::Handle,
-    token::{Issued, TokenRequest, session::Session},
+    token::{Issued, TokenRequest},
 };
 
 /// Exchanges a device code for tokens once the user has approved it. A device code can be used
@@ -22,7 +22,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let id = random_secret(16)?.secret().into();
 
     let approved = app.devices.poll(&presented, &caller.id)?;
-    let session = Session {
+    let grant = Grant {
         id,
         client_id: approved.request.client_id,
         subject: approved.subject,
@@ -34,7 +34,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let refresh_token = approved
         .request
         .is_refreshable
-        .then(|| app.sessions.issue_refresh_token(&session))
+        .then(|| app.sessions.issue_refresh_token(&grant))
         .transpose()?;
-    Issued::for_session(app, session, key.as_deref(), refresh_token)
+    Issued::for_grant(app, grant, key.as_deref(), refresh_token)
 }

@@ -1,7 +1,7 @@
 //! The JWT bearer grant (RFC 7523).
 
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, Policy,
+    ErrorCode, ErrorResponse, Grant, Policy,
     authentication::{
         AssertionError, MAX_ASSERTION, is_plain_jwt, use_assertion, verify_assertion,
     },
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     app::App,
-    token::{Issued, TokenRequest, session::Session},
+    token::{Issued, TokenRequest},
 };
 
 /// The `typ` of an identity assertion (draft-ietf-oauth-identity-assertion-authz-grant section
@@ -51,7 +51,7 @@ pub(super) async fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issue
     } else if !is_plain_jwt(&compact) {
         return Err(invalid("the assertion is a JWT of the wrong type"));
     }
-    let session = Session {
+    let grant = Grant {
         id: random_secret(16)?.secret().into(),
         client_id: caller.id.clone(),
         subject: subject.into(),
@@ -60,7 +60,7 @@ pub(super) async fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issue
         audience,
         key: None,
     };
-    Issued::for_session(app, session, key.as_deref(), None)
+    Issued::for_grant(app, grant, key.as_deref(), None)
 }
 
 /// Returns those of the scopes that an identity assertion grants: all, if it has no `scope`.

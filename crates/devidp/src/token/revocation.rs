@@ -1,11 +1,13 @@
 //! The revocation endpoint (RFC 7009).
 
 use http::{HeaderMap, StatusCode};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Params, authentication::AuthenticatedClient,
+};
 
 use crate::{
     app::App,
-    authentication::{AuthenticatedClient, authenticate},
+    authentication::authenticate,
     server::respond::{Reply, json_error, plain},
     tables::TableFull,
     token::claims,

@@ -1,6 +1,6 @@
 //! [`Sessions`]: the sessions with refresh tokens, and the withdrawn sessions.
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse};
+use portcullis_authorization_server::{ErrorResponse, Grant, Rotation, StoreError};
 use portcullis_metadata::Secret;
 
 use crate::{
@@ -9,7 +9,6 @@ use crate::{
     handle::Handle,
     providers::profile::RotationRule,
     tables::{EVICTING_CAPACITY, LASTING_CAPACITY, RowAction, Table},
-    token::session::Session,
 };
 
 /// The sessions with refresh tokens, and the withdrawn sessions.
@@ -25,7 +24,7 @@ pub(crate) struct Sessions {
 /// families if the imitated provider keeps old refresh tokens valid.
 struct TokenFamily {
     current: Handle,
-    session: Session,
+    grant: Grant,
 }
 
 impl Sessions {
@@ -39,91 +38,95 @@ impl Sessions {
     }
 
     /// Issues a refresh token that replaces no other one.
-    pub(super) fn issue_refresh_token(&self, session: &Session) -> Result<Secret, ErrorResponse> {
+    pub(crate) fn issue_refresh_token(&self, grant: &Grant) -> Result<Secret, StoreError> {
         let handle = Handle::generate()?;
         self.families.insert(
             handle.id(),
             TokenFamily {
                 current: handle.clone(),
-                session: session.clone(),
+                grant: grant.clone(),
             },
         );
         // The code may have been used a second time, or the session revoked, in the meantime.
-        if self.is_withdrawn(&session.id) {
+        if self.is_withdrawn(&grant.id) {
             self.families
-                .remove_if(|family| family.session.id == session.id);
-            return Err(invalid("the session has ended"));
+                .remove_if(|family| family.grant.id == grant.id);
+            return Err(StoreError::GrantEnded);
         }
         Ok(Secret::new(handle.as_str()))
     }
 
-    /// Uses a refresh token and returns its session and the refresh token for the response. It
+    /// Uses a refresh token and returns its grant and the refresh token for the response. It
     /// replaces the used one (RFC 9700 section 4.14.2), unless the imitated provider keeps that
     /// valid.
     ///
-    /// `check` validates the request against the session. If it fails, the token stays valid. If
-    /// the token was replaced before, it has been stolen, and its session is withdrawn.
-    pub(super) fn rotate(
+    /// `check` validates the request against the grant. If it fails, the token stays valid. If the
+    /// token was replaced before, it has been stolen, and its session is withdrawn.
+    pub(crate) fn rotate(
         &self,
         presented: &str,
-        check: impl FnOnce(&Session) -> Result<(), ErrorResponse>,
-    ) -> Result<(Session, Option<Secret>), ErrorResponse> {
-        enum Rotation {
-            Rotated(Session),
-            Rejected(ErrorResponse),
-            Reused(Box<str>),
-        }
-        let unknown = invalid("the refresh token is unknown, expired or revoked");
-        let presented = Handle::parse(presented).ok_or(unknown)?;
+        check: impl FnOnce(&Grant) -> Result<(), ErrorResponse>,
+    ) -> Result<Rotation, StoreError> {
+        let Some(presented) = Handle::parse(presented) else {
+            return Ok(Rotation::Unknown);
+        };
         let next = presented.with_new_secret()?;
         let token = Secret::new(next.as_str());
         let rotation = self.families.update(presented.id(), |family| {
             if !presented.matches(&family.current) {
                 return (
-                    Rotation::Reused(family.session.id.clone()),
+                    Rotation::Replayed(family.grant.id.clone()),
                     RowAction::Remove,
                 );
             }
-            if let Err(error) = check(&family.session) {
+            if let Err(error) = check(&family.grant) {
                 return (Rotation::Rejected(error), RowAction::Keep);
             }
-            if matches!(self.rotation, RotationRule::Replace) {
-                family.current = next;
-            }
-            (Rotation::Rotated(family.session.clone()), RowAction::Renew)
+            let refresh_token = match self.rotation {
+                RotationRule::Replace => {
+                    family.current = next;
+                    Some(token)
+                }
+                RotationRule::KeepOld | RotationRule::Keep => None,
+            };
+            let rotated = Rotation::Rotated {
+                grant: family.grant.clone(),
+                refresh_token,
+            };
+            (rotated, RowAction::Renew)
         });
-        match rotation.ok_or(unknown)? {
-            Rotation::Rotated(session) => {
-                let token = match self.rotation {
-                    RotationRule::Replace => Some(token),
-                    RotationRule::KeepOld => Some(self.issue_refresh_token(&session)?),
-                    RotationRule::Keep => None,
-                };
-                Ok((session, token))
+        match rotation {
+            Some(Rotation::Rotated { grant, .. })
+                if matches!(self.rotation, RotationRule::KeepOld) =>
+            {
+                let refresh_token = Some(self.issue_refresh_token(&grant)?);
+                Ok(Rotation::Rotated {
+                    grant,
+                    refresh_token,
+                })
             }
-            Rotation::Rejected(error) => Err(error),
-            Rotation::Reused(session_id) => {
+            Some(Rotation::Replayed(session_id)) => {
                 self.withdraw(&session_id);
                 tracing::warn!("a replaced refresh token was used again: its session is withdrawn");
-                Err(invalid(
-                    "the refresh token was used before: its session is withdrawn",
-                ))
+                Ok(Rotation::Replayed(session_id))
             }
+            Some(rotation) => Ok(rotation),
+            None => Ok(Rotation::Unknown),
         }
     }
 
-    /// Returns the session of a valid refresh token.
-    pub(super) fn find(&self, presented: &str) -> Option<Session> {
+    /// Returns the grant of a valid refresh token.
+    pub(super) fn find(&self, presented: &str) -> Option<Grant> {
         let presented = Handle::parse(presented)?;
         self.families.read(presented.id(), |family| {
             presented
                 .matches(&family.current)
-                .then(|| family.session.clone())
+                .then(|| family.grant.clone())
         })?
     }
 
     /// Ends a session: removes its refresh token and makes its access tokens inactive.
-    pub(super) fn withdraw(&self, session_id: &str) {
+    pub(crate) fn withdraw(&self, session_id: &str) {
         // The session is listed before its refresh tokens are removed: `issue_refresh_token` checks
         // the list after inserting.
         if self.withdrawn.insert_new(session_id, ()).is_err() {
@@ -132,13 +135,13 @@ impl Sessions {
             );
         }
         self.families
-            .remove_if(|family| *family.session.id == *session_id);
+            .remove_if(|family| *family.grant.id == *session_id);
     }
 
     /// Ends the sessions of a client that have refresh tokens.
     pub(crate) fn withdraw_client(&self, client_id: &str) {
         let of_client = |family: &TokenFamily| {
-            (*family.session.client_id == *client_id).then(|| family.session.id.clone())
+            (*family.grant.client_id == *client_id).then(|| family.grant.id.clone())
         };
         for session_id in self.families.collect(of_client) {
             self.withdraw(&session_id);
@@ -149,8 +152,4 @@ impl Sessions {
     pub(super) fn is_withdrawn(&self, session_id: &str) -> bool {
         self.withdrawn.contains(session_id)
     }
-}
-
-const fn invalid(description: &'static str) -> ErrorResponse {
-    ErrorResponse::new(ErrorCode::InvalidGrant, description)
 }
