@@ -4,7 +4,7 @@ use std::{error::Error, future::Future};
 
 use portcullis_metadata::Secret;
 
-use crate::{AuthorizationCode, ErrorCode, ErrorResponse, Grant, RandomError};
+use crate::{AuthorizationCode, ErrorCode, ErrorResponse, Grant, IssuedToken, RandomError};
 
 /// What an authorization server must remember: codes, grants with their refresh tokens, and used
 /// assertions.
@@ -59,12 +59,36 @@ pub trait Store: Send + Sync {
         check: impl FnOnce(&Grant) -> Result<(), ErrorResponse> + Send,
     ) -> impl Future<Output = Result<Rotation, StoreError>> + Send;
 
+    /// Returns the grant of a refresh token that is current, without using the token.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read.
+    fn find_refresh_token(
+        &self,
+        token: &str,
+    ) -> impl Future<Output = Result<Option<Grant>, StoreError>> + Send;
+
     /// Ends a grant: its refresh tokens are unknown from now on, and its access tokens inactive. It
     /// is no error if the grant is unknown or has ended.
     ///
     /// # Errors
     /// Fails when the end cannot be stored.
     fn end_grant(&self, id: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Makes the access token with this identifier inactive, until it would expire.
+    ///
+    /// # Errors
+    /// Fails when the revocation cannot be stored. The token stays active then.
+    fn revoke_access_token(&self, id: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Returns whether neither the access token nor its grant has ended.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read.
+    fn is_active(
+        &self,
+        token: &IssuedToken,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Records the use of an assertion, which `issuer` and `jti` identify, for
     /// [`MAX_ASSERTION_LIFETIME`](crate::authentication::MAX_ASSERTION_LIFETIME). Returns `false`

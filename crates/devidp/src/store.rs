@@ -1,7 +1,7 @@
 //! The store of the authorization server: the tables in memory.
 
 use portcullis_authorization_server::{
-    AuthorizationCode, ErrorResponse, Grant, Redemption, Rotation, Store, StoreError,
+    AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
 };
 use portcullis_metadata::Secret;
 
@@ -52,6 +52,22 @@ impl Store for App {
     async fn end_grant(&self, id: &str) -> Result<(), StoreError> {
         self.sessions.withdraw(id);
         Ok(())
+    }
+
+    async fn find_refresh_token(&self, token: &str) -> Result<Option<Grant>, StoreError> {
+        Ok(self.sessions.find(token))
+    }
+
+    async fn revoke_access_token(&self, id: &str) -> Result<(), StoreError> {
+        self.access_tokens
+            .revoke(id)
+            .map_err(|TableFull| StoreError::Full)
+    }
+
+    async fn is_active(&self, token: &IssuedToken) -> Result<bool, StoreError> {
+        let is_ended = |session: &str| self.sessions.is_withdrawn(session);
+        Ok(!self.access_tokens.is_revoked(token.id.as_deref())
+            && !token.grant_id.as_deref().is_some_and(is_ended))
     }
 
     async fn use_assertion(&self, issuer: &str, jti: &str) -> Result<bool, StoreError> {

@@ -191,8 +191,8 @@ async fn handle_form(app: &App, endpoint: Endpoint, headers: &HeaderMap, body: I
     match endpoint {
         Endpoint::Token => token::handle(app, headers, &form).await,
         Endpoint::DeviceAuthorization => device::authorize_device(app, headers, &form).await,
-        Endpoint::Introspect => introspection::introspect(app, headers, &form).await,
-        _ => revocation::revoke(app, headers, &form).await,
+        Endpoint::Introspect => introspection::handle(app, headers, &form).await,
+        _ => revocation::handle(app, headers, &form).await,
     }
 }
 

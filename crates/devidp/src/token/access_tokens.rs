@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Grant};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Grant, IssuedToken, TokenVerifier,
+};
 use portcullis_jose::CompactJws;
 use portcullis_metadata::{AccessToken, AccessTokenClaims, Scopes};
 
@@ -92,27 +94,6 @@ impl AccessTokens {
         Ok(token)
     }
 
-    /// Verifies an access token and returns its claims. Returns `None` if it was not issued by this
-    /// process or has expired. Does not check whether it or its session was revoked.
-    pub(super) fn verify(&self, token: &str) -> Option<AccessTokenClaims> {
-        let claims = match self.find_opaque(token) {
-            Some(payload) => AccessTokenClaims::parse(&payload).ok()?,
-            None => {
-                let token = CompactJws::parse(token, MAX_TOKEN).ok()?;
-                // The same keys sign identity assertions, which are not access tokens.
-                token
-                    .header()
-                    .typ()
-                    .filter(|typ| *typ == self.config.settings.token_header_type.as_str())?;
-                let keys = self.keys.current();
-                let payload = keys.verifying.verify(&token).ok()?;
-                AccessTokenClaims::parse(payload.bytes()).ok()?
-            }
-        };
-        let is_valid = claims.exp.is_some_and(|end| self.config.now() < end);
-        is_valid.then_some(claims)
-    }
-
     /// Returns the claims of an opaque token as JSON.
     fn find_opaque(&self, token: &str) -> Option<Vec<u8>> {
         let presented = match self.config.profile.token_format {
@@ -128,14 +109,41 @@ impl AccessTokens {
         })?
     }
 
-    /// Revokes a token. Fails if the table of revoked tokens is full.
-    pub(super) fn revoke(&self, claims: &AccessTokenClaims) -> Result<(), TableFull> {
-        claims::token_id(claims).map_or(Ok(()), |id| self.revoked.insert_new(id, ()).map(drop))
+    /// Revokes the token with this identifier. Fails if the table of revoked tokens is full.
+    pub(crate) fn revoke(&self, id: &str) -> Result<(), TableFull> {
+        self.revoked.insert_new(id, ()).map(drop)
     }
 
     /// Returns whether a token was revoked. A token without an identifier, which is never issued,
     /// counts as revoked.
-    pub(super) fn is_revoked(&self, claims: &AccessTokenClaims) -> bool {
-        claims::token_id(claims).is_none_or(|id| self.revoked.contains(id))
+    pub(crate) fn is_revoked(&self, id: Option<&str>) -> bool {
+        id.is_none_or(|id| self.revoked.contains(id))
+    }
+}
+
+impl TokenVerifier for AccessTokens {
+    /// Returns `None` if the token was not issued by this process or has expired.
+    fn verify(&self, token: &str) -> Option<IssuedToken> {
+        let claims = match self.find_opaque(token) {
+            Some(payload) => AccessTokenClaims::parse(&payload).ok()?,
+            None => {
+                let token = CompactJws::parse(token, MAX_TOKEN).ok()?;
+                // The same keys sign identity assertions, which are not access tokens.
+                token
+                    .header()
+                    .typ()
+                    .filter(|typ| *typ == self.config.settings.token_header_type.as_str())?;
+                let keys = self.keys.current();
+                let payload = keys.verifying.verify(&token).ok()?;
+                AccessTokenClaims::parse(payload.bytes()).ok()?
+            }
+        };
+        let is_valid = claims.exp.is_some_and(|end| self.config.now() < end);
+        is_valid.then(|| IssuedToken {
+            id: claims::token_id(&claims).map(Box::from),
+            client_id: claims::client_id(&claims).unwrap_or_default().into(),
+            grant_id: claims::session_id(&claims).map(Box::from),
+            claims,
+        })
     }
 }

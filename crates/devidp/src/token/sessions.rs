@@ -116,7 +116,7 @@ impl Sessions {
     }
 
     /// Returns the grant of a valid refresh token.
-    pub(super) fn find(&self, presented: &str) -> Option<Grant> {
+    pub(crate) fn find(&self, presented: &str) -> Option<Grant> {
         let presented = Handle::parse(presented)?;
         self.families.read(presented.id(), |family| {
             presented
@@ -149,7 +149,7 @@ impl Sessions {
     }
 
     /// Returns whether a session is withdrawn.
-    pub(super) fn is_withdrawn(&self, session_id: &str) -> bool {
+    pub(crate) fn is_withdrawn(&self, session_id: &str) -> bool {
         self.withdrawn.contains(session_id)
     }
 }
