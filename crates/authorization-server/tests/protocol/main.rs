@@ -1,0 +1,10 @@
+//! The protocol over a store and a policy as a production server has them.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+mod authorization;
+mod codes;
+mod refresh;
+mod store;
+mod support;
+mod tokens;
