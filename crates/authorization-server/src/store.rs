@@ -34,7 +34,8 @@ pub trait Store: Send + Sync {
     /// then begins, bound to the DPoP key `key`, if any, with the first refresh token if the code is
     /// refreshable.
     ///
-    /// A code is remembered after its use, so that a second use is noticed.
+    /// A code is remembered after its use, so that a second use is noticed. It counts as a second use
+    /// only if it passes `check`, so that a thief without the PKCE verifier cannot end the grant.
     ///
     /// # Errors
     /// Fails when the result cannot be stored, or the grant has ended in the meantime.
