@@ -15,7 +15,7 @@ mod table;
 mod traffic;
 mod upstream;
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, builder::PossibleValuesParser};
@@ -66,6 +66,11 @@ struct Programs {
 /// Counts, prints, and compares with the table or writes it. Fails without valgrind, at an
 /// unexpected response, and when a check finds a change.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+    if let Some(folder) = &options.keep {
+        // Before the build, which takes minutes.
+        fs::create_dir_all(folder)
+            .with_context(|| format!("--keep: {} cannot be created", folder.display()))?;
+    }
     let programs = options.programs()?;
     let root = workspace::root();
     let mut committed = Committed::read(&root)?;
