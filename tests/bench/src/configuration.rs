@@ -45,13 +45,10 @@ impl Configuration {
     ) -> String {
         let issuer = self.issuer(folder);
         let additional = self.additional(folder, audit);
-        // Servers that run at the same time cannot share the default one.
-        let state = folder.join(format!("state-{}", address.port()));
         format!(
             r#"
             listen = "{address}"
             base_url = "{BASE_URL}"
-            state_dir = "{}"
             workers = 2
 
             [[issuer]]
@@ -68,8 +65,7 @@ impl Configuration {
             name = "admin_*"
             scopes = ["mcp:admin"]
             {additional}
-            "#,
-            state.display()
+            "#
         )
     }
 

@@ -48,6 +48,7 @@ impl<'a> CountedServer<'a> {
         let log = folder.join("server.log");
         let mut command = command(programs, &folder.join(OUTPUT));
         command.arg("serve").arg("--config").arg(configuration);
+        command.env("STATE_DIRECTORY", configuration.with_extension("state"));
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
