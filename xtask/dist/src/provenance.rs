@@ -19,8 +19,8 @@ const BUILD_TYPE: &str = "urn:portcullis:cargo-xtask-dist:1";
 const PINS: [&str; 4] = [
     "Cargo.lock",
     "rust-toolchain.toml",
-    "tests/dist/requirements/zig.txt",
-    "tests/dist/requirements/checks.txt",
+    "xtask/dist/requirements/zig.txt",
+    "xtask/dist/requirements/checks.txt",
 ];
 
 /// Writes the statement about the packages of this build. Fails when git or rustc fails, or a file
