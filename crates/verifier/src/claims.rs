@@ -3,6 +3,8 @@
 mod introspection_response;
 mod scopes;
 mod statement;
+#[cfg(test)]
+mod tests;
 pub(crate) mod token_type;
 pub(crate) mod validation;
 

@@ -1,16 +1,15 @@
 //! [`TrustedIssuer`]: an issuer, its keys and their refresh.
 
 mod activity;
-mod call_counter;
+pub(crate) mod call_counter;
 mod health;
-mod introspection;
 mod key_fetcher;
 mod keys;
 mod refresh;
-mod refresh_error;
+pub(crate) mod refresh_error;
 mod refresh_state;
 mod schedule;
-mod server_metadata;
+pub(crate) mod server_metadata;
 mod signature;
 
 use std::{
@@ -23,14 +22,8 @@ use portcullis_discovery::Fetch;
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
-pub use self::{
-    activity::IssuerActivity,
-    health::IssuerHealth,
-    introspection::{introspection_request, rejects_client},
-    refresh_error::RefreshError,
-};
+pub use self::{activity::IssuerActivity, health::IssuerHealth, refresh_error::RefreshError};
 use self::{
-    introspection::{CallState, IntrospectionClient},
     key_fetcher::KeyFetcher,
     keys::Keys,
     refresh::refresh_periodically,
@@ -40,6 +33,7 @@ use self::{
 use crate::{
     cache::MAX_LIFETIME,
     error::VerifyError,
+    introspection::{CallState, IntrospectionClient},
     recheck::Rechecks,
     settings::{IssuerSettings, KeySource, VerifierSettingsError},
     time::Deadline,

@@ -13,6 +13,7 @@ mod claims;
 mod error;
 mod held_token;
 mod inactive_tokens;
+mod introspection;
 mod invalid_token_throttle;
 mod issuer;
 mod json_claims;
@@ -31,10 +32,8 @@ pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use held_token::HeldToken;
 pub use inactive_tokens::{InactiveTokens, TokenId};
-pub use issuer::{
-    IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer, introspection_request,
-    rejects_client,
-};
+pub use introspection::{introspection_request, rejects_client};
+pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;
 pub use portcullis_metadata::AccessToken;

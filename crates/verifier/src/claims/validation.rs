@@ -110,6 +110,3 @@ pub(crate) fn check_times(
     }
     Ok(expires)
 }
-
-#[cfg(test)]
-mod tests;

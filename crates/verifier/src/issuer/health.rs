@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{TrustedIssuer, introspection::CLIENT_REJECTED};
+use super::TrustedIssuer;
+use crate::introspection::CLIENT_REJECTED;
 
 /// Whether tokens of an issuer can be verified now, for readiness checks. [`TrustedIssuer::health`]
 /// returns it.

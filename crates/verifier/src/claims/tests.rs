@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{Issuer, ResourceUri, UnixTime, UnverifiedClaims};
 use serde_json::{Value, json};
 
-use super::*;
+use super::validation::validate_signed;
+use crate::{principal::Principal, settings::IssuerSettings};
 
 mod application_audience;
 

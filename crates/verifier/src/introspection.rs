@@ -23,7 +23,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{
+use super::issuer::{
     call_counter::{CallCounter, CallCounts},
     refresh_error::RefreshError,
     server_metadata::ServerMetadata,
