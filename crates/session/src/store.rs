@@ -266,4 +266,6 @@ impl fmt::Debug for SessionStore {
 }
 
 #[cfg(test)]
+mod replica_tests;
+#[cfg(test)]
 mod tests;

@@ -31,18 +31,17 @@ mod model;
 mod observing;
 mod peers;
 mod process;
-mod replicas;
 mod resolving;
 mod rotation;
 mod sealed;
 
 const ISSUER: &str = "https://auth.example.com/realms/prod";
-const ALICE: Owner<'_> = Owner::Subject {
+pub(super) const ALICE: Owner<'_> = Owner::Subject {
     issuer: ISSUER,
     subject: "f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
     client: Some("4b0c3f9e-desktop-client"),
 };
-const MALLORY: Owner<'_> = Owner::Subject {
+pub(super) const MALLORY: Owner<'_> = Owner::Subject {
     issuer: ISSUER,
     subject: "mallory",
     client: Some("app"),
@@ -85,7 +84,7 @@ impl SessionObserver for EndedSessions {
 }
 
 /// Returns whether an end is recorded: `None` if that is not known yet.
-fn confirmed(record: &mut EndRecord) -> Option<bool> {
+pub(super) fn confirmed(record: &mut EndRecord) -> Option<bool> {
     match Pin::new(record).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => Some(result.is_ok()),
         Poll::Pending => None,
@@ -100,7 +99,7 @@ struct Fixture {
     target: SessionTarget,
 }
 
-fn target() -> SessionTarget {
+pub(super) fn target() -> SessionTarget {
     ResourceUri::parse("https://mcp.example.com/mcp")
         .unwrap()
         .into()

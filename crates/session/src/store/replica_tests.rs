@@ -4,18 +4,28 @@
 mod environment;
 mod history;
 
-use std::{collections::HashMap, sync::atomic::AtomicBool};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
+use parking_lot::Mutex;
+use portcullis_metadata::UnixTime;
 use proptest::{
     prelude::*,
     test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner},
 };
 
-use super::*;
+use super::{
+    tests::{ALICE, MALLORY, confirmed, target},
+    *,
+};
 use crate::{
+    end_reason::EndReason,
     ends::EndsLimits,
+    error::ResolveError,
     fault_injection::{Fault, inject},
-    identifier::{AssociatedData, Record, open},
+    identifier::{AssociatedData, Identifier, Record, SessionKey, open},
     journal::{EndTicket, LastUse, SessionEnd, SessionJournal},
     scope::EndScope,
 };
@@ -79,7 +89,7 @@ fn histories_of_replicas_keep_the_invariants() {
 
 /// E12: the histories find each injected fault.
 #[test]
-fn histories_find_planted_faults() {
+fn histories_find_injected_faults() {
     for (fault, found) in [
         (Fault::IgnoredTombstones, "its end"),
         (Fault::EndOfOneGeneration, "its end"),
