@@ -1,6 +1,5 @@
 //! `portcullis check`: validates a configuration and prints every value with its origin.
 
-pub(super) mod online;
 mod service_user;
 
 use std::{io, process::ExitCode};
@@ -14,7 +13,7 @@ use portcullis_serve::{Persistence, Product, runnable_plan};
 use portcullis_terminal::{counted, print_json, print_note, print_warning};
 use serde::Serialize;
 
-use crate::cli;
+use crate::{cli, online_check};
 
 /// The exit code with warnings and `--deny-warnings`.
 const WARNINGS: u8 = 2;
@@ -43,8 +42,8 @@ pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<Ex
     let online = match arguments.online {
         true => {
             let base_url = &loaded.config.base_url;
-            let examined = online::examine_and_print(
-                &online::Part::ALL,
+            let examined = online_check::examine_and_print(
+                &online_check::Part::ALL,
                 &plan,
                 base_url,
                 product,

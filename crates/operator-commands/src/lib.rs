@@ -13,6 +13,7 @@ mod health;
 #[cfg(feature = "dev")]
 mod idp;
 mod init;
+mod online_check;
 mod run;
 mod runtime;
 mod serve;

@@ -17,7 +17,7 @@ use portcullis_metadata::{
 use tokio::time::timeout;
 use url::{Position, Url};
 
-use crate::check::online::REQUEST_TIMEOUT;
+use crate::online_check::REQUEST_TIMEOUT;
 
 /// The time limit of the whole search.
 const TIMEOUT: Duration = Duration::from_secs(30);

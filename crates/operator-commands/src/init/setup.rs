@@ -14,7 +14,7 @@ use super::{
     questions::Questions,
     values::Values,
 };
-use crate::{check::online, cli};
+use crate::{cli, online_check};
 
 /// The most answers to one question.
 const MAX_ATTEMPTS: usize = 20;
@@ -99,7 +99,7 @@ impl<'a> Setup<'a> {
             is_optional: false,
         };
         self.answer(question, Self::set_base_url, |setup| {
-            setup.test(online::Part::Listener)
+            setup.test(online_check::Part::Listener)
         })
     }
 
@@ -154,7 +154,7 @@ impl<'a> Setup<'a> {
             is_optional: false,
         };
         self.answer(question, Self::set_issuer, |setup| {
-            setup.test(online::Part::Issuers)
+            setup.test(online_check::Part::Issuers)
         })
     }
 
@@ -286,7 +286,7 @@ impl<'a> Setup<'a> {
         let plan = self.plan()?;
         let issuers = self
             .runtime
-            .block_on(online::upstream_issuers(&plan, self.product));
+            .block_on(online_check::upstream_issuers(&plan, self.product));
         if !issuers.is_empty() {
             let names = issuers
                 .iter()
@@ -302,30 +302,30 @@ impl<'a> Setup<'a> {
 
     fn test_upstream(&mut self) -> anyhow::Result<usize> {
         self.answers.set_sessions_off(false);
-        let Some(report) = self.examine(online::Part::Upstreams)? else {
+        let Some(report) = self.examine(online_check::Part::Upstreams)? else {
             return Ok(0);
         };
         self.answers
-            .set_sessions_off(online::suggests_sessions_off(&report));
+            .set_sessions_off(online_check::suggests_sessions_off(&report));
         Ok(report.count(Verdict::Problem))
     }
 
     /// Tests a part. Returns the number of problems.
-    fn test(&mut self, part: online::Part) -> anyhow::Result<usize> {
+    fn test(&mut self, part: online_check::Part) -> anyhow::Result<usize> {
         Ok(self
             .examine(part)?
             .map_or(0, |report| report.count(Verdict::Problem)))
     }
 
     /// Tests a part and prints the findings. `None` without requests.
-    fn examine(&mut self, part: online::Part) -> anyhow::Result<Option<Report>> {
+    fn examine(&mut self, part: online_check::Part) -> anyhow::Result<Option<Report>> {
         if self.arguments.offline {
             return Ok(None);
         }
         let plan = self.plan()?;
         let parts = [part];
         let base_url = &self.answers.values().base_url;
-        let examined = online::examine_and_print(&parts, &plan, base_url, self.product, true);
+        let examined = online_check::examine_and_print(&parts, &plan, base_url, self.product, true);
         Ok(Some(self.runtime.block_on(examined)?))
     }
 

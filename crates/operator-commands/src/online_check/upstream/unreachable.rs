@@ -8,7 +8,7 @@ use super::{
     rules::{REACHABLE, TLS},
     urls::with_scheme,
 };
-use crate::check::online::upstream_connection::NoResponse;
+use crate::online_check::upstream_connection::NoResponse;
 
 impl UpstreamCheck<'_> {
     /// Returns the problem of an upstream that sends no response.

@@ -12,7 +12,7 @@ use super::{
     rules::{AUTHORIZATION, HOST, MCP, REDIRECT, REVISION, TLS},
     urls::{similar_urls, with_path, with_scheme},
 };
-use crate::check::online::mcp::{self, Answer};
+use crate::online_check::mcp::{self, Answer};
 
 /// What servers write if they do not serve the host of a request.
 const HOST_REJECTIONS: [&str; 5] = [

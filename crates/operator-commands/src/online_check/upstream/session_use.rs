@@ -8,7 +8,7 @@ use portcullis_mcp::header as mcp_header;
 use serde_json::Value;
 
 use super::{UpstreamCheck, rules::SESSIONS};
-use crate::check::online::mcp::{self, Answer};
+use crate::online_check::mcp::{self, Answer};
 
 type Header = (HeaderName, HeaderValue);
 
