@@ -3,37 +3,6 @@
 //!
 //! Everything runs on loopback. The output of the programs is kept in `target/e2e`.
 
-mod authorization;
-mod canary;
-mod cell;
-mod chromium;
-mod client;
-mod client_flow;
-mod deployment;
-mod devidp;
-mod discovery;
-mod expect;
-mod guides;
-mod install;
-mod keycloak;
-mod library_flow;
-mod metrics;
-mod oidc_provider;
-mod output;
-mod pages;
-pub(crate) mod program;
-mod progress;
-mod readers;
-mod recorder;
-mod replicas;
-mod request;
-mod restarts;
-pub(crate) mod server;
-mod session;
-mod sign_in;
-mod test_client;
-mod test_user;
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -44,12 +13,12 @@ use std::{
 use anyhow::Context as _;
 use clap::{ArgGroup, Args, ValueEnum};
 
-use chromium::Chromium;
-use deployment::USER;
+use crate::{
+    chromium::Chromium, deployment::USER, devidp, guides, keycloak, metrics, oidc_provider,
+    progress::Progress, readers, recorder::Recorder, replicas, restarts, sign_in,
+    test_user::TestUser,
+};
 use portcullis_scenarios::block_on;
-use progress::Progress;
-use recorder::Recorder;
-use test_user::TestUser;
 use xtask::{built, checklist::Unit, workspace};
 
 /// The runs that take the place of the flow with an authorization server. Only one can be selected.

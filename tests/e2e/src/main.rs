@@ -6,8 +6,38 @@
     reason = "a command-line tool"
 )]
 
+mod authorization;
+mod canary;
+mod cell;
+mod chromium;
+mod client;
+mod client_flow;
 mod conformance;
+mod deployment;
+mod devidp;
+mod discovery;
+mod expect;
 mod flows;
+mod guides;
+mod install;
+mod keycloak;
+mod library_flow;
+mod metrics;
+mod oidc_provider;
+mod output;
+mod pages;
+mod program;
+mod progress;
+mod readers;
+mod recorder;
+mod replicas;
+mod request;
+mod restarts;
+mod server;
+mod session;
+mod sign_in;
+mod test_client;
+mod test_user;
 
 use clap::{Parser, Subcommand};
 

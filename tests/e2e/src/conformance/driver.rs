@@ -6,6 +6,7 @@
 
 mod accepting_handler;
 mod connect;
+mod connect_options;
 mod credentials;
 
 use std::{env, path::Path, process, sync::Arc};

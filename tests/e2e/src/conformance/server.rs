@@ -27,7 +27,7 @@ use super::suite::Suite;
 use portcullis_scenarios::block_on;
 use xtask::{built, workspace};
 
-use crate::flows::program::Program;
+use crate::program::Program;
 
 /// The options of `server`.
 #[derive(Args)]

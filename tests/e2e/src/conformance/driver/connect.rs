@@ -1,7 +1,5 @@
 //! `portcullis connect`, driven over its standard input and output as an MCP client does.
 
-mod options;
-
 use std::{path::Path, process::Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -14,7 +12,7 @@ use tokio::{
     process::{ChildStdin, ChildStdout},
 };
 
-use super::{accepting_handler::AcceptingHandler, arguments};
+use super::{accepting_handler::AcceptingHandler, arguments, connect_options};
 
 const MODERN: &str = "2026-07-28";
 /// The error of a server that does not support the version of a request (MCP 2026-07-28, SEP-2575).
@@ -42,7 +40,7 @@ pub(super) async fn drive(
     let mut connect = portcullis_command(program);
     connect
         .args(["connect", url, "--store", store.as_str()])
-        .args(options::options(url, context, &store)?);
+        .args(connect_options::options(url, context, &store)?);
     connect.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = Process::start("connect", &mut connect)?;
     let input = ChildStdin::from_std(process.take_stdin().context("no standard input")?)?;

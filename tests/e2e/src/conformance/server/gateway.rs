@@ -3,7 +3,7 @@ use std::{fs, net::SocketAddr, path::Path};
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 
-use crate::flows::server::{Server, serve};
+use crate::server::{Server, serve};
 
 const ISSUER: &str = "https://issuer.example";
 const BASE_URL: &str = "http://127.0.0.1:3000";

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use portcullis_scenarios::{free_address, npm_install};
 use xtask::{built, workspace};
 
-use crate::flows::program::Program;
+use crate::program::Program;
 
 /// The revisions that scenarios exist for.
 const REVISIONS: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];

@@ -1,0 +1,58 @@
+//! Installs packages at pinned versions into the target folder.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, ensure};
+
+use super::program::Program;
+
+/// Installs the packages of a requirements file, with the hashes that it has for all of them, into
+/// a virtual environment, unless that was done before, and returns its interpreter. Fails when
+/// Python is missing or pip fails.
+pub(crate) async fn python(
+    folder: &Path,
+    requirements: &Path,
+    logs: &Path,
+) -> anyhow::Result<PathBuf> {
+    let interpreter = folder.join("bin/python");
+    let wanted = fs::read_to_string(requirements)?;
+    let installed = folder.join("installed");
+    if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
+        return Ok(interpreter);
+    }
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(folder);
+    run("venv", venv, logs).await?;
+    let mut pip = pip(&interpreter, "install");
+    pip.args(["--require-hashes", "--requirement"])
+        .arg(requirements);
+    run("pip", pip, logs).await?;
+    fs::write(installed, wanted)?;
+    Ok(interpreter)
+}
+
+/// Returns pip's command with this name, of the environment of an interpreter.
+pub(crate) fn pip(interpreter: &Path, name: &str) -> Command {
+    let mut pip = Command::new(interpreter);
+    pip.args(["-m", "pip", name, "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+/// Runs an installer to its end. Its output goes to `<logs>/install-<name>.log`. Fails when it is
+/// missing or fails.
+pub(crate) async fn run(name: &str, mut command: Command, logs: &Path) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut running = Program::start(format!("install-{name}"), &mut command, logs)
+        .with_context(|| format!("{program} is not installed"))?;
+    let status = running.wait().await?;
+    ensure!(
+        status.success(),
+        "{program} ended with {status}: {}",
+        running.last_lines()
+    );
+    Ok(())
+}
