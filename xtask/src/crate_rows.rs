@@ -19,7 +19,7 @@ pub const ROWS: &[&[&str]] = &[
         "portcullis-verifier",
         "portcullis-client",
         "portcullis-authorization-server",
-        "portcullis-store",
+        "portcullis-state-store",
         "portcullis-testkit",
     ],
     &[

@@ -10,7 +10,7 @@ use portcullis_audit::{
 };
 use portcullis_config::{Diagnostic, Overrides, SecretSource, plan};
 use portcullis_metadata::EscapedText;
-use portcullis_store::StateDirectory;
+use portcullis_state_store::StateDirectory;
 use portcullis_terminal::{counted, print, print_json, print_note};
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use portcullis_audit::{
 };
 use portcullis_discovery::Product;
 use portcullis_metadata::SystemClock;
-use portcullis_store::{StateDirectory, StateError};
+use portcullis_state_store::{StateDirectory, StateError};
 use tokio::sync::watch;
 
 use self::session_persistence::SessionPersistence;

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_metadata::SystemClock;
-use portcullis_store::{RedisJournal, RedisSettings, Retention};
+use portcullis_state_store::{RedisJournal, RedisSettings, Retention};
 use url::Url;
 
 use super::{SessionPlan, files, state_dir::name_of_server};

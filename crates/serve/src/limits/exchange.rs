@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use portcullis_session::SessionStore;
-use portcullis_store::{LimitCounts, LimitUse};
+use portcullis_state_store::{LimitCounts, LimitUse};
 
 use crate::{background::periodic::every, replicas::Replicas, state::ServerState};
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use portcullis_guard::limit::RateLimiter;
-use portcullis_store::{LimitCounts, LimitUse};
+use portcullis_state_store::{LimitCounts, LimitUse};
 use sha2::{Digest as _, Sha256};
 
 /// The rate limits of a configuration, by numbers that all replicas with the same configuration

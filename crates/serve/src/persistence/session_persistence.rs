@@ -6,7 +6,7 @@ use portcullis_metadata::Clock;
 use portcullis_session::{
     EndTicket, LastUse, SessionEnd, SessionJournal, SessionObserver, SessionSettings, SessionStore,
 };
-use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
+use portcullis_state_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
 use tokio::time::timeout;
 
 use crate::{background::periodic::every, replicas::Replicas};

@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
-use portcullis_store::{StateDirectory, StateError};
+use portcullis_state_store::{StateDirectory, StateError};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},

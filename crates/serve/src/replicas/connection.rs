@@ -5,7 +5,9 @@ use portcullis_metadata::Clock;
 use portcullis_session::{
     AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore,
 };
-use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations};
+use portcullis_state_store::{
+    FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations,
+};
 use portcullis_verifier::TokenId;
 use serde_json::json;
 use tokio::{

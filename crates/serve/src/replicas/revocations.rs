@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use portcullis_endpoint::{StreamEndReason, StreamRequest};
 use portcullis_session::{EndScope, ScopeId};
-use portcullis_store::Revocations;
+use portcullis_state_store::Revocations;
 use portcullis_verifier::{InactiveTokens, TokenId, TrustedIssuer};
 
 use super::Replicas;

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use portcullis_config::plan::ReplicasPlan;
 use portcullis_metadata::Clock;
 use portcullis_session::{EndTicket, ScopeId, SessionJournal, SessionStore};
-use portcullis_store::{FileJournal, LimitCounts, LimitUse, Revocations};
+use portcullis_state_store::{FileJournal, LimitCounts, LimitUse, Revocations};
 use portcullis_verifier::TokenId;
 use tokio::task::JoinHandle;
 

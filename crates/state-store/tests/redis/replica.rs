@@ -7,7 +7,7 @@ use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::{
     EndReason, ResolveError, ScopeId, SessionKey, SessionSettings, SessionStore,
 };
-use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
+use portcullis_state_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
 use tokio::task::JoinHandle;
 
 use super::{OWNER, eventually, server::Redis, target};

@@ -14,7 +14,7 @@ use portcullis_metadata::{ResourceUri, Scopes};
 use portcullis_session::{
     EndReason, EndScope, Owner, ResolveError, SessionJournal as _, SessionSettings, SessionTarget,
 };
-use portcullis_store::{RedisJournal, RedisState};
+use portcullis_state_store::{RedisJournal, RedisState};
 use tokio::time::{sleep, timeout};
 
 use self::{replica::Replica, server::Redis};
