@@ -4,9 +4,12 @@ use std::{error::Error, future::Future};
 
 use portcullis_metadata::Secret;
 
-use crate::{AuthorizationCode, ErrorCode, ErrorResponse, Grant, IssuedToken, RandomError};
+use crate::{
+    AuthorizationCode, ClientRegistration, ErrorCode, ErrorResponse, Grant, IssuedToken,
+    RandomError,
+};
 
-/// What an authorization server must remember: codes, grants with their refresh tokens, and used
+/// What an authorization server must remember: registered clients, codes, grants with their refresh tokens, and used
 /// assertions.
 ///
 /// Each method is one operation: another request, another replica or a crash cannot divide it. A
@@ -21,6 +24,16 @@ use crate::{AuthorizationCode, ErrorCode, ErrorResponse, Grant, IssuedToken, Ran
 /// call `check`, and then change the record only if it is still the same. If `check` fails, nothing
 /// changes; a store for tests may be stricter.
 pub trait Store: Send + Sync {
+    /// Stores a registered client, or renews the registration that has this identifier. A
+    /// registration must outlive the grants of its client.
+    ///
+    /// # Errors
+    /// Fails with [`StoreError::Full`] when there are too many clients, and all of them are in use.
+    fn register_client(
+        &self,
+        registration: &ClientRegistration,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
     /// Stores a code and returns it. A code must expire within 10 minutes (RFC 6749 section 4.1.2).
     ///
     /// # Errors

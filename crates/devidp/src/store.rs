@@ -1,13 +1,20 @@
 //! The store of the authorization server: the tables in memory.
 
 use portcullis_authorization_server::{
-    AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
+    AuthorizationCode, ClientRegistration, ErrorResponse, Grant, IssuedToken, Redemption, Rotation,
+    Store, StoreError,
 };
 use portcullis_metadata::Secret;
 
 use crate::{app::App, authorize::codes::PresentedCode, tables::TableFull};
 
 impl Store for App {
+    async fn register_client(&self, registration: &ClientRegistration) -> Result<(), StoreError> {
+        self.clients
+            .register(registration)
+            .map_err(|TableFull| StoreError::Full)
+    }
+
     async fn issue_code(&self, code: AuthorizationCode) -> Result<Secret, StoreError> {
         Ok(self.codes.issue(code)?)
     }

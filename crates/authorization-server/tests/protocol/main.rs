@@ -5,6 +5,7 @@
 mod authorization;
 mod codes;
 mod refresh;
+mod registration;
 mod store;
 mod support;
 mod tokens;

@@ -7,13 +7,15 @@ use std::{
 
 use parking_lot::Mutex;
 use portcullis_authorization_server::{
-    AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
-    random_secret,
+    AuthorizationCode, ClientRegistration, ErrorResponse, Grant, IssuedToken, Redemption, Rotation,
+    Store, StoreError, random_secret,
 };
 use portcullis_metadata::Secret;
 
 /// The time for which a replaced refresh token gets the same successor.
 pub(crate) const REUSE: Duration = Duration::from_secs(600);
+
+const MAX_CLIENTS: usize = 2;
 
 /// A store whose time the test moves.
 #[derive(Default)]
@@ -21,6 +23,7 @@ pub(crate) struct MemoryStore(Mutex<State>);
 
 #[derive(Default)]
 struct State {
+    clients: HashSet<String>,
     now: Duration,
     codes: HashMap<String, (AuthorizationCode, bool)>,
     families: HashMap<Box<str>, Family>,
@@ -57,6 +60,16 @@ fn token() -> Result<String, StoreError> {
 }
 
 impl Store for MemoryStore {
+    async fn register_client(&self, registration: &ClientRegistration) -> Result<(), StoreError> {
+        let clients = &mut self.0.lock().clients;
+        let id = &registration.information.client_id;
+        if clients.len() >= MAX_CLIENTS && !clients.contains(id) {
+            return Err(StoreError::Full);
+        }
+        clients.insert(id.clone());
+        Ok(())
+    }
+
     async fn issue_code(&self, code: AuthorizationCode) -> Result<Secret, StoreError> {
         let text = token()?;
         self.0.lock().codes.insert(text.clone(), (code, false));

@@ -13,7 +13,7 @@ use crate::{
     app::App,
     clients::{
         registration::{access::bearer_token, adapt_method},
-        registration_token::RegistrationTokenHash,
+        registration_token::{RegistrationTokenHash, generate_registration_token},
         registry::RegisteredClient,
     },
     server::respond::{Reply, json_error, json_reply, plain},
@@ -72,7 +72,8 @@ fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply
         client,
         mut information,
     } = NewClient::from_metadata(metadata, Some(&client.credential))?;
-    let (next_token, next_hash) = RegistrationTokenHash::generate()?;
+    let next_token = generate_registration_token()?;
+    let next_hash = RegistrationTokenHash::of(&next_token);
     let updated = with_client(app, id, &token, |registered| {
         if secret.is_some() && secret != registered.information.client_secret {
             return (
@@ -89,7 +90,7 @@ fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply
         information
             .registration_client_uri
             .clone_from(&registered.information.registration_client_uri);
-        (registered.client, registered.registration_token) = (Arc::new(client), next_hash);
+        (registered.client, registered.registration_token) = (Arc::new(client), Some(next_hash));
         registered.information = information.clone();
         (Ok(()), RowAction::Renew)
     })?;
@@ -130,7 +131,8 @@ fn with_client<R>(
     f: impl FnOnce(&mut RegisteredClient) -> (R, RowAction),
 ) -> Result<R, ErrorResponse> {
     let result = app.clients.update_registered(id, |registered| {
-        if !registered.registration_token.matches(token) {
+        let original = registered.registration_token.as_ref();
+        if !original.is_some_and(|original| original.matches(token)) {
             return (None, RowAction::Keep);
         }
         let (result, action) = f(registered);

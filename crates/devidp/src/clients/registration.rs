@@ -3,45 +3,48 @@
 pub(super) mod access;
 mod provider_rules;
 
-use std::sync::Arc;
-
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse,
+    ClientRegistration, ErrorResponse,
     client::{NewClient, RedirectUri, parse_registration},
     random_secret,
 };
-use portcullis_metadata::{UnixTime, client::ClientMetadata};
+use portcullis_metadata::client::ClientMetadata;
 
 use crate::{
     app::App,
     authentication::mode::ClientAuthenticationMode,
-    clients::{registration_token::RegistrationTokenHash, registry::RegisteredClient},
+    clients::registration_token::generate_registration_token,
     config::Config,
     providers::profile::RegistrationRule,
     server::{
         endpoint::Endpoint,
         respond::{Reply, json_error, json_reply},
     },
-    tables::TableFull,
 };
 
 /// Handles the registration endpoint.
-pub(crate) fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
+pub(crate) async fn register(app: &App, headers: &HeaderMap, body: &[u8]) -> Reply {
     if app.config.profile.registration == RegistrationRule::ApiToken {
         return provider_rules::missing_api_token();
     }
-    register_client(app, headers, body).unwrap_or_else(|error| {
-        tracing::info!(
-            registration.error = error.code.as_str(),
-            registration.description = error.description,
-            "rejected a registration"
-        );
-        json_error(error)
-    })
+    register_client(app, headers, body)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::info!(
+                registration.error = error.code.as_str(),
+                registration.description = error.description,
+                "rejected a registration"
+            );
+            json_error(error)
+        })
 }
 
-fn register_client(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Reply, ErrorResponse> {
+async fn register_client(
+    app: &App,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Reply, ErrorResponse> {
     let settings = &app.config.settings;
     access::check_initial_token(&settings.registration, headers)?;
     let mut metadata = parse_registration(body)?;
@@ -53,41 +56,26 @@ fn register_client(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Reply,
     }
     adapt_method(&mut metadata, settings.client_authentication_mode);
     let client = NewClient::from_metadata(metadata, None)?;
-    store(app, client)
+    store(app, client).await
 }
 
 /// Stores a client under a new identifier and returns its information response (RFC 7591 section
 /// 3.2.1).
-fn store(app: &App, new: NewClient) -> Result<Reply, ErrorResponse> {
-    let NewClient {
-        client,
-        mut information,
-    } = new;
+async fn store(app: &App, mut new: NewClient) -> Result<Reply, ErrorResponse> {
     let id = random_secret(16)?;
     let id = id.secret();
-    information.client_id = id.to_owned();
-    information.client_id_issued_at = Some(UnixTime::from_secs(app.config.now().as_secs()));
-    information.registration_client_uri = Some(client_uri(&app.config, id));
-
-    let (token, registration_token) = RegistrationTokenHash::generate()?;
-    let client = Arc::new(client);
-    let registered = RegisteredClient {
-        client: Arc::clone(&client),
-        is_approved: false,
-        information: information.clone(),
-        registration_token,
-    };
-    app.clients.register(id, registered).map_err(|TableFull| {
-        let description = "the maximum number of clients is reached, and all of them are in use";
-        ErrorResponse::new(ErrorCode::TemporarilyUnavailable, description)
-    })?;
+    new.information.registration_client_uri = Some(client_uri(&app.config, id));
+    new.information.registration_access_token = Some(generate_registration_token()?);
+    let ClientRegistration {
+        client,
+        information,
+    } = portcullis_authorization_server::register(app, id, app.config.now(), new).await?;
     tracing::info!(
         client.id = id,
         client.name = client.name.as_deref(),
         client.redirects = ?client.redirect_uris.iter().map(RedirectUri::authority).collect::<Vec<_>>(),
         "registered a client"
     );
-    information.registration_access_token = Some(token);
     Ok(json_reply(StatusCode::CREATED, information.to_json()))
 }
 

@@ -5,18 +5,16 @@ use portcullis_authorization_server::{RandomError, random_secret};
 use portcullis_metadata::Secret;
 use sha2::{Digest as _, Sha256};
 
+/// Generates a registration access token.
+pub(crate) fn generate_registration_token() -> Result<Secret, RandomError> {
+    random_secret(32)
+}
+
 /// The hash of a registration access token. The token itself is not stored.
 pub(crate) struct RegistrationTokenHash(Secret);
 
 impl RegistrationTokenHash {
-    /// Generates a token and its hash.
-    pub(crate) fn generate() -> Result<(Secret, Self), RandomError> {
-        let token = random_secret(32)?;
-        let hash = Self::of(&token);
-        Ok((token, hash))
-    }
-
-    fn of(token: &Secret) -> Self {
+    pub(crate) fn of(token: &Secret) -> Self {
         Self(Secret::new(
             URL_SAFE_NO_PAD.encode(Sha256::digest(token.secret())),
         ))

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse,
+    ClientRegistration, ErrorCode, ErrorResponse,
     client::{Client, ClientDirectory},
 };
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
@@ -37,7 +37,7 @@ pub(crate) struct RegisteredClient {
     /// The client information response, without the registration access token.
     pub(crate) information: ClientRegistrationResponse,
     /// The hash of the registration access token (RFC 7592).
-    pub(crate) registration_token: RegistrationTokenHash,
+    pub(crate) registration_token: Option<RegistrationTokenHash>,
 }
 
 const UNKNOWN: ErrorResponse = ErrorResponse::new(
@@ -67,9 +67,18 @@ impl Clients {
 
     /// Adds a registered client. If the table is full, it replaces the least recently used one that
     /// no user has approved. Fails when users have approved all clients of a full table.
-    pub(crate) fn register(&self, id: &str, client: RegisteredClient) -> Result<(), TableFull> {
+    pub(crate) fn register(&self, registration: &ClientRegistration) -> Result<(), TableFull> {
+        let mut information = registration.information.clone();
+        let token = information.registration_access_token.take();
+        let id = information.client_id.clone();
+        let client = RegisteredClient {
+            client: Arc::clone(&registration.client),
+            is_approved: false,
+            information,
+            registration_token: token.as_ref().map(RegistrationTokenHash::of),
+        };
         self.registered
-            .try_insert(id, client, |registered| !registered.is_approved)
+            .try_insert(&id, client, |registered| !registered.is_approved)
     }
 
     /// Calls `f` with a registered client. This does not count as a use, unless `f` returns

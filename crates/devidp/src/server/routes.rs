@@ -175,7 +175,7 @@ async fn handle_registration(app: &App, endpoint: Endpoint, head: &Parts, body: 
         Err(error) => return error.as_json(ErrorCode::InvalidClientMetadata),
     };
     if endpoint == Endpoint::Register {
-        return registration::register(app, &head.headers, &body);
+        return registration::register(app, &head.headers, &body).await;
     }
     let id =
         Endpoint::client_id(head.uri.path(), &app.config.settings.issuer_path).unwrap_or_default();
