@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::client::Client;
 
 /// A client whose credential was verified.
+#[derive(Debug)]
 pub struct AuthenticatedClient {
     /// The identifier of the client.
     pub id: Box<str>,

@@ -14,12 +14,13 @@ pub use directory::ClientDirectory;
 pub use document::{ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document};
 pub use grant_type::GrantType;
 pub use metadata::parse_registration;
-pub use new_client::NewClient;
+pub use new_client::{ClientRegistration, NewClient};
 pub use redirect_uri::{RedirectUri, RedirectUriError};
 
 use portcullis_metadata::Scopes;
 
 /// A client.
+#[derive(Debug)]
 pub struct Client {
     /// The name on the consent page.
     pub name: Option<Box<str>>,

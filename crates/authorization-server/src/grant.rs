@@ -3,9 +3,8 @@
 use portcullis_metadata::{Scopes, UnixTime, authorization::PkceChallenge};
 
 use crate::{
-    RandomError,
     authorization::{AuthorizationRequest, Thumbprint, User},
-    random_secret,
+    random::{RandomError, random_secret},
 };
 
 /// What a user approved: the tokens of one client for one audience. Refresh tokens continue it.

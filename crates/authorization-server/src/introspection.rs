@@ -3,7 +3,12 @@
 use portcullis_metadata::{AccessTokenClaims, IntrospectionResponse};
 use serde_json::Value;
 
-use crate::{ErrorCode, ErrorResponse, Params, Store, TokenVerifier};
+use crate::{
+    error::{ErrorCode, ErrorResponse},
+    issued_token::TokenVerifier,
+    params::Params,
+    store::Store,
+};
 
 /// Introspects the token in a form for an authenticated resource (RFC 7662 section 2). Everything
 /// except a valid access token of this server is inactive, and so is a token for another audience

@@ -5,8 +5,8 @@ use portcullis_metadata::AccessTokenClaims;
 /// A valid access token of this server. It may have been revoked, or its grant may have ended.
 #[derive(Clone, Debug)]
 pub struct IssuedToken {
-    /// The identifier of the token, as [`Store::revoke_access_token`](crate::Store) takes it. A token
-    /// without one cannot be revoked alone.
+    /// The identifier of the token, as [`Store::revoke_access_token`](crate::Store) takes it. A
+    /// token without one cannot be revoked alone.
     pub id: Option<Box<str>>,
     /// The identifier of the client.
     pub client_id: Box<str>,
@@ -18,7 +18,7 @@ pub struct IssuedToken {
 
 /// Recognizes the access tokens of this server.
 pub trait TokenVerifier: Send + Sync {
-    /// Verifies an access token: its signature or handle, type, issuer and times. Returns `None` for
-    /// every other string. Does not check whether the token was revoked.
+    /// Verifies an access token: its signature or handle, type, issuer and times. Returns `None`
+    /// for every other string. Does not check whether the token was revoked.
     fn verify(&self, token: &str) -> Option<IssuedToken>;
 }

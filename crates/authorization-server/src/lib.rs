@@ -26,6 +26,6 @@ pub use metadata::{ServerMetadata, algorithm_names};
 pub use params::{DuplicateParameter, Params};
 pub use policy::{Policy, RefreshRequest};
 pub use random::{RandomError, random_bytes, random_secret};
-pub use registration::{ClientRegistration, register};
+pub use registration::register;
 pub use revocation::revoke;
 pub use store::{Redemption, Rotation, Store, StoreError};

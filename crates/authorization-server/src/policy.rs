@@ -2,15 +2,15 @@
 
 use portcullis_metadata::{Issuer, Scopes};
 
-use crate::{ErrorResponse, Params, client::Client};
+use crate::{client::Client, error::ErrorResponse, params::Params};
 
 /// What a server decides about the requests of its clients.
 ///
-/// [`scopes`](crate::scopes) and [`resource`](crate::resource) have the rules of the RFCs, from which
-/// an implementation is put together.
+/// [`scopes`](crate::scopes) and [`resource`](crate::resource) have the rules of the RFCs, from
+/// which an implementation is put together.
 pub trait Policy: Send + Sync {
-    /// Returns the issuer for the parameter `iss` of authorization responses. `None` omits it, which
-    /// leaves clients open to mix-up attacks (RFC 9700 section 4.4).
+    /// Returns the issuer for the parameter `iss` of authorization responses. `None` omits it,
+    /// which leaves clients open to mix-up attacks (RFC 9700 section 4.4).
     fn response_issuer(&self) -> Option<&Issuer>;
 
     /// Returns the scopes to grant for a request of this client.
@@ -32,7 +32,7 @@ pub trait Policy: Send + Sync {
     /// without a default.
     fn audience(&self, params: &Params) -> Result<Option<Box<str>>, ErrorResponse>;
 
-    /// Checks, before a code is consumed, what can be checked without it.
+    /// Checks the resource of a token request as far as this is possible without the grant.
     ///
     /// # Errors
     /// Fails with `invalid_target` when the request has several resources.

@@ -2,21 +2,13 @@
 
 use std::sync::Arc;
 
-use portcullis_metadata::{UnixTime, client::ClientRegistrationResponse};
+use portcullis_metadata::UnixTime;
 
 use crate::{
-    ErrorCode, ErrorResponse, Store, StoreError,
-    client::{Client, NewClient},
+    client::{ClientRegistration, NewClient},
+    error::{ErrorCode, ErrorResponse},
+    store::{Store, StoreError},
 };
-
-/// A registered client, as a store keeps it.
-#[derive(Clone)]
-pub struct ClientRegistration {
-    /// The client.
-    pub client: Arc<Client>,
-    /// The response to the registration, which has the identifier of the client.
-    pub information: ClientRegistrationResponse,
-}
 
 /// Registers a client under this identifier. The identifier is random, or derived from the client's
 /// metadata so that the same client has one registration.

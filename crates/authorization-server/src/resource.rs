@@ -2,7 +2,10 @@
 
 use portcullis_metadata::ResourceUri;
 
-use crate::{ErrorCode, ErrorResponse, Params};
+use crate::{
+    error::{ErrorCode, ErrorResponse},
+    params::Params,
+};
 
 /// Returns the parameter `resource`, if present. RFC 8707 allows several; one token for several
 /// resources is not supported.

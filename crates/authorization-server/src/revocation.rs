@@ -1,10 +1,15 @@
 //! The revocation endpoint (RFC 7009).
 
-use crate::{ErrorCode, ErrorResponse, Params, Store, StoreError, TokenVerifier};
+use crate::{
+    error::{ErrorCode, ErrorResponse},
+    issued_token::TokenVerifier,
+    params::Params,
+    store::{Store, StoreError},
+};
 
-/// Revokes the token in a form for an authenticated client (RFC 7009 section 2). A refresh token ends
-/// its grant; an access token ends alone. Returns whether there was a token: the response for any
-/// other string is a success as well (section 2.2).
+/// Revokes the token in a form for an authenticated client (RFC 7009 section 2). A refresh token
+/// ends its grant; an access token ends alone. Returns whether there was a token: the response for
+/// any other string is a success as well (section 2.2).
 ///
 /// # Errors
 /// Fails with `invalid_request` when `token` is missing, or the token was issued to another client,

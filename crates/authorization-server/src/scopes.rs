@@ -3,8 +3,9 @@
 use portcullis_metadata::Scopes;
 
 use crate::{
-    ErrorCode, ErrorResponse, Params,
     client::{Client, GrantType},
+    error::{ErrorCode, ErrorResponse},
+    params::Params,
 };
 
 /// The scope with which a client requests a refresh token (OpenID Connect Core section 11).
@@ -27,8 +28,8 @@ pub fn parse_scopes(params: &Params) -> Result<Option<Scopes>, ErrorResponse> {
     }
 }
 
-/// Returns the scopes that a client may have: those of the server, or those of them with which it is
-/// configured.
+/// Returns the scopes that a client may have: those of the server, or those of them with which it
+/// is configured.
 pub fn available_scopes(supported: &Scopes, client: &Client) -> Scopes {
     client.scopes.as_ref().map_or_else(
         || supported.clone(),
@@ -36,9 +37,9 @@ pub fn available_scopes(supported: &Scopes, client: &Client) -> Scopes {
     )
 }
 
-/// Returns the scopes to grant: those of the requested ones that the client may have, or all of them
-/// if none is requested. [`OFFLINE_ACCESS`] is granted if it is requested, and the client may use
-/// refresh tokens.
+/// Returns the scopes to grant: those of the requested ones that the client may have, or all of
+/// them if none is requested. [`OFFLINE_ACCESS`] is granted if it is requested, and the client may
+/// use refresh tokens.
 ///
 /// # Errors
 /// Fails with `invalid_scope` when no scope can be granted.

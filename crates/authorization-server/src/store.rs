@@ -5,24 +5,27 @@ use std::{error::Error, future::Future};
 use portcullis_metadata::Secret;
 
 use crate::{
-    AuthorizationCode, ClientRegistration, ErrorCode, ErrorResponse, Grant, IssuedToken,
-    RandomError,
+    client::ClientRegistration,
+    error::{ErrorCode, ErrorResponse},
+    grant::{AuthorizationCode, Grant},
+    issued_token::IssuedToken,
+    random::RandomError,
 };
 
-/// What an authorization server must remember: registered clients, codes, grants with their refresh tokens, and used
-/// assertions.
+/// What an authorization server must remember: registered clients, codes, grants with their refresh
+/// tokens, and used assertions.
 ///
 /// Each method is one operation: another request, another replica or a crash cannot divide it. A
 /// method that changes something returns after the change is durable, so that a response that was
 /// sent is never forgotten.
 ///
 /// The store makes the codes and refresh tokens, because their form depends on how it finds them
-/// again. Each has at least 128 random bits or an authenticator, and is compared in constant time or
-/// by its hash (RFC 6749 section 10.10).
+/// again. Each has at least 128 random bits or an authenticator, and is compared in constant time
+/// or by its hash (RFC 6749 section 10.10).
 ///
-/// A `check` depends on nothing but its arguments. A store without transactions can read the record,
-/// call `check`, and then change the record only if it is still the same. If `check` fails, nothing
-/// changes; a store for tests may be stricter.
+/// A `check` depends on nothing but its arguments. A store without transactions can read the
+/// record, call `check`, and then change the record only if it is still the same. If `check` fails,
+/// nothing changes; a store for tests may be stricter.
 pub trait Store: Send + Sync {
     /// Stores a registered client, or renews the registration that has this identifier. A
     /// registration must outlive the grants of its client.
@@ -44,11 +47,12 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Secret, StoreError>> + Send;
 
     /// Consumes a code if it was not used before, has not expired, and passes `check`. Its grant
-    /// then begins, bound to the DPoP key `key`, if any, with the first refresh token if the code is
-    /// refreshable.
+    /// then begins, bound to the DPoP key `key`, if any, with the first refresh token if the code
+    /// is refreshable.
     ///
-    /// A code is remembered after its use, so that a second use is noticed. It counts as a second use
-    /// only if it passes `check`, so that a thief without the PKCE verifier cannot end the grant.
+    /// A code is remembered after its use, so that a second use is noticed. It counts as a second
+    /// use only if it passes `check`, so that a thief without the PKCE verifier cannot end the
+    /// grant.
     ///
     /// # Errors
     /// Fails when the result cannot be stored, or the grant has ended in the meantime.
@@ -62,8 +66,8 @@ pub trait Store: Send + Sync {
     /// Replaces a refresh token if it is the current one of its grant and passes `check`.
     ///
     /// A token that was replaced is answered with the same successor as before while the store's
-    /// time for repetitions lasts, and never with another one: a grant has one line of tokens. It is
-    /// [`Rotation::Replayed`] afterwards, whether it passes `check` or not.
+    /// time for repetitions lasts, and never with another one: a grant has one line of tokens. It
+    /// is [`Rotation::Replayed`] afterwards, whether it passes `check` or not.
     ///
     /// # Errors
     /// Fails when the result cannot be stored, or the grant has ended in the meantime.

@@ -8,7 +8,7 @@ pub use refresh::refresh;
 
 use portcullis_metadata::{Scopes, Secret};
 
-use crate::{DuplicateParameter, ErrorResponse, Grant, StoreError};
+use crate::{error::ErrorResponse, grant::Grant, params::DuplicateParameter, store::StoreError};
 
 /// What the tokens of a response are issued for.
 #[derive(Clone, Debug)]

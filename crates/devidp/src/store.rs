@@ -1,8 +1,8 @@
 //! The store of the authorization server: the tables in memory.
 
 use portcullis_authorization_server::{
-    AuthorizationCode, ClientRegistration, ErrorResponse, Grant, IssuedToken, Redemption, Rotation,
-    Store, StoreError,
+    AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
+    client::ClientRegistration,
 };
 use portcullis_metadata::Secret;
 

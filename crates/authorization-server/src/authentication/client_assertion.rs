@@ -4,8 +4,9 @@ use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::{AccessTokenClaims, UnixTime};
 
 use crate::{
-    ErrorCode, ErrorResponse, Store,
     authentication::assertion::{AssertionError, MAX_ASSERTION, use_assertion, verify_assertion},
+    error::{ErrorCode, ErrorResponse},
+    store::Store,
 };
 
 /// The only supported value of `client_assertion_type` (RFC 7523 section 2.2).

@@ -7,9 +7,11 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use crate::{
-    ErrorCode, ErrorResponse, Params, Store,
     authentication::client_assertion::{self, ClientAssertion},
     client::Credential,
+    error::{ErrorCode, ErrorResponse},
+    params::Params,
+    store::Store,
 };
 
 /// The credential in a request, before it is verified (RFC 6749 section 2.3).

@@ -6,8 +6,10 @@ use http::HeaderMap;
 use portcullis_metadata::{Issuer, Scopes, authorization::PkceChallenge};
 
 use crate::{
-    ErrorCode, ErrorResponse, Params, Policy, RefreshRequest,
     client::{Client, ClientDirectory, GrantType, RedirectUri},
+    error::{ErrorCode, ErrorResponse},
+    params::Params,
+    policy::{Policy, RefreshRequest},
 };
 
 /// The thumbprint of a client's DPoP key (RFC 9449 section 6.1).
@@ -17,7 +19,7 @@ pub type Thumbprint = Box<str>;
 const THUMBPRINT_CHARS: usize = 43;
 
 /// A valid authorization request (RFC 6749 section 4.1.1).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct AuthorizationRequest {
     /// The identifier of the client.
     pub client_id: Box<str>,
@@ -44,8 +46,8 @@ pub struct AuthorizationRequest {
 /// Why a request is rejected, and to whom the error is sent (RFC 6749 section 4.1.2.1).
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizationError {
-    /// The client or the redirect URI is not valid. The browser must not be redirected: the sentence
-    /// is displayed to the user.
+    /// The client or the redirect URI is not valid. The browser must not be redirected: the
+    /// sentence is displayed to the user.
     #[error("{0}")]
     Untrusted(&'static str),
     /// The error is sent to the client's redirect URI.
@@ -79,8 +81,8 @@ impl AuthorizationRequest {
     /// sent to the redirect URI only if both are valid (RFC 9700 section 4.11.2).
     ///
     /// PKCE with S256 is required (RFC 7636, RFC 9700 section 2.1.1). Request objects, response
-    /// types other than `code` and response modes other than `query` are rejected. Does not identify
-    /// the user.
+    /// types other than `code` and response modes other than `query` are rejected. Does not
+    /// identify the user.
     ///
     /// # Errors
     /// Fails when the client is unknown, or a parameter is missing, invalid or repeated.
@@ -245,8 +247,8 @@ fn parse_dpop_key(params: &Params) -> Result<Option<Thumbprint>, ErrorResponse> 
     }
 }
 
-/// Returns the URL of the response with an error (RFC 6749 section 4.1.2.1). `issuer` identifies the
-/// server (RFC 9207).
+/// Returns the URL of the response with an error (RFC 6749 section 4.1.2.1). `issuer` identifies
+/// the server (RFC 9207).
 pub fn error_location(
     redirect: &RedirectUri,
     state: Option<&str>,

@@ -6,9 +6,10 @@ use http::HeaderMap;
 use portcullis_metadata::UnixTime;
 
 use crate::{
-    Params, Policy,
     authorization::{AuthorizationError, AuthorizationRequest},
     client::ClientDirectory,
+    params::Params,
+    policy::Policy,
 };
 
 /// A user who approved a request.
@@ -41,6 +42,7 @@ pub trait Users: Send + Sync {
 }
 
 /// How an authorization request continues.
+#[derive(Debug)]
 pub enum Authorization<R> {
     /// The user is known and approves the request. A code can be issued.
     Approved(Box<AuthorizationRequest>, User),
@@ -50,8 +52,8 @@ pub enum Authorization<R> {
     Rejected(AuthorizationError),
 }
 
-/// Validates an authorization request, and identifies its user. Nobody is asked, and nothing is sent
-/// to a redirect URI, before the client and the redirect URI are valid.
+/// Validates an authorization request, and identifies its user. Nobody is asked, and nothing is
+/// sent to a redirect URI, before the client and the redirect URI are valid.
 ///
 /// # Errors
 /// Fails as [`Users::identify`]. An invalid request is [`Authorization::Rejected`].

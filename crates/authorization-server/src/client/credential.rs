@@ -4,6 +4,7 @@ use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{JwkSet, Secret};
 
 /// How a client authenticates at the token endpoint (RFC 7591 section 2).
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Credential {
     /// A public client.

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use http::HeaderMap;
 
-use crate::{ErrorResponse, client::Client};
+use crate::{client::Client, error::ErrorResponse};
 
 /// Finds clients: configured ones, registered ones, and those whose identifier is the URL of their
 /// metadata document.

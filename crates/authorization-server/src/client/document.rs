@@ -7,11 +7,11 @@ use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, UrlPo
 use portcullis_metadata::client::{ClientIdMetadataDocument, ClientIdUrl};
 
 use crate::{
-    ErrorResponse,
     client::{
         Client, Credential,
         metadata::{parse_grant_types, parse_keys, parse_name, parse_redirect_uris},
     },
+    error::ErrorResponse,
 };
 
 /// The limits of client ID metadata documents.
@@ -28,6 +28,7 @@ pub struct DocumentLimits {
 }
 
 /// A client that its metadata document describes.
+#[derive(Debug)]
 pub struct FetchedClient {
     /// The client.
     pub client: Client,

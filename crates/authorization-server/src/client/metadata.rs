@@ -7,8 +7,8 @@ use portcullis_metadata::{
 };
 
 use crate::{
-    ErrorCode, ErrorResponse,
     client::{Credential, GrantType, RedirectUri, RedirectUriError},
+    error::{ErrorCode, ErrorResponse},
 };
 
 /// The only supported response type.
@@ -16,8 +16,8 @@ pub(super) const RESPONSE_TYPE: &str = "code";
 const MAX_REDIRECT_URIS: usize = 10;
 const MAX_NAME_CHARS: usize = 100;
 
-/// Parses the body of a registration request (RFC 7591 section 3.1). Does not validate the metadata;
-/// see [`NewClient`](crate::client::NewClient).
+/// Parses the body of a registration request (RFC 7591 section 3.1). Does not validate the
+/// metadata; see [`NewClient`](crate::client::NewClient).
 ///
 /// # Errors
 /// Fails with `invalid_client_metadata` when the body is not a JSON object whose members have the

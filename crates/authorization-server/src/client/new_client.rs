@@ -1,22 +1,34 @@
 //! [`NewClient`]: a client as its registration describes it.
 
+use std::sync::Arc;
+
 use portcullis_metadata::client::{ClientMetadata, ClientRegistrationResponse};
 
 use crate::{
-    ErrorResponse,
     client::{
         Client, Credential, GrantType,
         metadata::{RESPONSE_TYPE, parse_grant_types, parse_name, parse_redirect_uris},
         new_credential::NewCredential,
     },
+    error::ErrorResponse,
 };
 
 /// A client that is not stored yet, or that replaces a stored one.
+#[derive(Debug)]
 pub struct NewClient {
     /// The client.
     pub client: Client,
     /// The information response, without the identifier, the dates and the registration access
     /// token.
+    pub information: ClientRegistrationResponse,
+}
+
+/// A registered client, as a store keeps it.
+#[derive(Clone, Debug)]
+pub struct ClientRegistration {
+    /// The client.
+    pub client: Arc<Client>,
+    /// The response to the registration, which has the identifier of the client.
     pub information: ClientRegistrationResponse,
 }
 
@@ -26,8 +38,8 @@ impl NewClient {
     /// authentication method.
     ///
     /// # Errors
-    /// Fails with `invalid_redirect_uri` or `invalid_client_metadata`, and when the operating system
-    /// gives no random bytes for a secret.
+    /// Fails with `invalid_redirect_uri` or `invalid_client_metadata`, and when the operating
+    /// system gives no random bytes for a secret.
     pub fn from_metadata(
         metadata: ClientMetadata,
         current: Option<&Credential>,

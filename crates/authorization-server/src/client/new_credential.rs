@@ -4,12 +4,12 @@ use portcullis_metadata::{Secret, client::ClientMetadata};
 use serde_json::Value;
 
 use crate::{
-    ErrorResponse, RandomError,
     client::{
         Credential,
         metadata::{invalid, parse_keys},
     },
-    random_secret,
+    error::ErrorResponse,
+    random::{RandomError, random_secret},
 };
 
 /// The credential of a client, and what the information response says about it.

@@ -1,8 +1,12 @@
 //! The authorization code grant.
 
 use crate::{
-    AuthorizationCode, ErrorCode, ErrorResponse, Params, Policy, Redemption, Store,
     authentication::AuthenticatedClient,
+    error::{ErrorCode, ErrorResponse},
+    grant::AuthorizationCode,
+    params::Params,
+    policy::Policy,
+    store::{Redemption, Store},
     token::{GrantedTokens, TokenError},
 };
 

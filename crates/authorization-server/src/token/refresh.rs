@@ -1,8 +1,12 @@
 //! The refresh token grant.
 
 use crate::{
-    ErrorCode, ErrorResponse, Grant, Params, Policy, Rotation, Store,
     authentication::AuthenticatedClient,
+    error::{ErrorCode, ErrorResponse},
+    grant::Grant,
+    params::Params,
+    policy::Policy,
+    store::{Rotation, Store},
     token::{GrantedTokens, TokenError},
 };
 

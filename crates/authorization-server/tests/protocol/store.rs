@@ -7,8 +7,8 @@ use std::{
 
 use parking_lot::Mutex;
 use portcullis_authorization_server::{
-    AuthorizationCode, ClientRegistration, ErrorResponse, Grant, IssuedToken, Redemption, Rotation,
-    Store, StoreError, random_secret,
+    AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
+    client::ClientRegistration, random_secret,
 };
 use portcullis_metadata::Secret;
 
@@ -32,8 +32,8 @@ struct State {
     assertions: HashSet<(String, String)>,
 }
 
-/// The refresh tokens of a grant, oldest first. Each has the time of its replacement, except for the
-/// last one.
+/// The refresh tokens of a grant, oldest first. Each has the time of its replacement, except for
+/// the last one.
 struct Family {
     grant: Grant,
     tokens: Vec<(String, Option<Duration>)>,

@@ -5,8 +5,8 @@ mod provider_rules;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
-    ClientRegistration, ErrorResponse,
-    client::{NewClient, RedirectUri, parse_registration},
+    ErrorResponse,
+    client::{ClientRegistration, NewClient, RedirectUri, parse_registration},
     random_secret,
 };
 use portcullis_metadata::client::ClientMetadata;

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use portcullis_authorization_server::{
-    ClientRegistration, ErrorCode, ErrorResponse,
-    client::{Client, ClientDirectory},
+    ErrorCode, ErrorResponse,
+    client::{Client, ClientDirectory, ClientRegistration},
 };
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::client::{ClientIdUrl, ClientRegistrationResponse};
