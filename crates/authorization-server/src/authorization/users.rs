@@ -30,7 +30,9 @@ pub trait Users: Send + Sync {
     type Error: Send;
 
     /// Identifies the user of a valid request. An implementation that returns
-    /// [`Authorization::Ask`] keeps the request, and continues with the user's answer.
+    /// [`Authorization::Ask`] keeps the request, and continues with the user's answer. It must bind
+    /// the request to the browser that gets the reply, use it once, and forget it after minutes:
+    /// otherwise somebody else can answer, or one answer counts twice (RFC 9700 section 4.7).
     ///
     /// # Errors
     /// Fails when the user cannot be asked.
