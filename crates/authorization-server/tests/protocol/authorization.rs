@@ -11,6 +11,7 @@ use portcullis_authorization_server::{
     },
 };
 use portcullis_metadata::{UnixTime, authorization::PkceVerifier};
+use proptest::prelude::*;
 
 use crate::support::{REDIRECT, RESOURCE, Server, form};
 
@@ -171,4 +172,31 @@ async fn each_response_names_the_issuer() {
         error_location(&request.redirect, Some("xyz"), error, Some(&server.issuer)),
         format!("{REDIRECT}?error=access_denied&error_description=no&state=xyz{iss}")
     );
+}
+
+proptest! {
+    /// Whatever a request has, an error goes to a registered redirect URI or to none.
+    #[test]
+    fn no_request_is_redirected_elsewhere(
+        redirect in "(http|https|javascript)://(127\\.0\\.0\\.1|localhost|attacker\\.example)[:@.0-9a-z]{0,6}/callback[/?#@]{0,1}|http://127\\.0\\.0\\.1(:[0-9]{1,4})?/callback",
+        further in "[ -~]{0,60}",
+    ) {
+        let server = Server::new();
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("client_id", "client-a").append_pair("redirect_uri", &redirect);
+        let query = format!("{}&{further}", query.finish());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let parsed = runtime.block_on(AuthorizationRequest::parse(
+            &server,
+            &server,
+            &Params::parse(query.as_bytes()),
+            &HeaderMap::new(),
+        ));
+        if let Err(AuthorizationError::Returned { redirect, .. }) = parsed {
+            let rest = redirect.as_str().strip_prefix("http://127.0.0.1").unwrap();
+            let port = rest.strip_suffix("/callback").unwrap();
+            prop_assert!(port.is_empty() || port.starts_with(':'), "{}", redirect.as_str());
+            prop_assert!(port.chars().skip(1).all(|digit| digit.is_ascii_digit()));
+        }
+    }
 }
