@@ -9,7 +9,9 @@ use portcullis_client::{
     Shortened, StartUrl,
     store::{StoreListing, StoredToken, UnusableEntry},
 };
-use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime, url_without_secrets};
+use portcullis_metadata::{
+    Clock as _, EscapedText, SystemClock, UnixTime, syntax::url_without_secrets,
+};
 use portcullis_telemetry::timestamp;
 use portcullis_terminal::{print_json, remedy, tell};
 use serde::Serialize;

@@ -4,7 +4,10 @@ use std::fmt;
 
 use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::ResourceMatch;
-use portcullis_metadata::{EscapedText, ResourceUri, has_encoded_path_syntax, url_without_secrets};
+use portcullis_metadata::{
+    EscapedText, ResourceUri,
+    syntax::{has_encoded_path_syntax, url_without_secrets},
+};
 use url::Url;
 
 /// Why a redirect is not followed.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use portcullis_metadata::{
-    ResourceUri, is_https_or_loopback_http, is_loopback, url_without_secrets,
+    ResourceUri,
+    syntax::{is_https_or_loopback_http, is_loopback, url_without_secrets},
 };
 use url::Url;
 

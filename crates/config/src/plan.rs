@@ -29,7 +29,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_guard::OriginPolicy;
-use portcullis_metadata::is_https_or_loopback_http;
+use portcullis_metadata::syntax::is_https_or_loopback_http;
 use portcullis_telemetry::ExportSettings;
 use url::Url;
 

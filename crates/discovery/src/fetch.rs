@@ -36,7 +36,7 @@ pub use settings_error::{CertificateVariableError, FetchSettingsError};
 
 use std::{future::Future, pin::Pin};
 
-use portcullis_metadata::url_without_secrets;
+use portcullis_metadata::syntax::url_without_secrets;
 
 use response::CompleteBody;
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
+use portcullis_metadata::syntax::{is_https_or_loopback_http, is_loopback};
 use url::{Host, Url};
 
 mod address_reach;

@@ -6,7 +6,7 @@ use http::{HeaderValue, header::ACCEPT};
 use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{
     AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, SystemClock,
-    is_https_or_loopback_http, protected_resource_urls,
+    protected_resource_urls, syntax::is_https_or_loopback_http,
 };
 use serde_json::Value;
 use url::Url;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{HeaderMap, header};
 use portcullis_discovery::{FetchResponse, ResponseExcerpt};
-use portcullis_metadata::has_media_type;
+use portcullis_metadata::syntax::has_media_type;
 
 use crate::text;
 

@@ -2,7 +2,7 @@
 
 use http::{StatusCode, header::CONTENT_TYPE};
 use portcullis_discovery::{FetchResponse, ResourceMatch};
-use portcullis_metadata::{DocumentError, ProtectedResourceMetadata, has_media_type};
+use portcullis_metadata::{DocumentError, ProtectedResourceMetadata, syntax::has_media_type};
 use url::Url;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Escapes and shortens text of a peer for display.
 
-use portcullis_metadata::{EscapedText, url_without_secrets};
+use portcullis_metadata::{EscapedText, syntax::url_without_secrets};
 use url::Url;
 
 /// The maximum number of characters that are shown.

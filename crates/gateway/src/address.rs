@@ -6,7 +6,7 @@ mod trust;
 use std::{fmt, path::PathBuf};
 
 use http::{HeaderValue, uri::PathAndQuery};
-use portcullis_metadata::url_without_secrets;
+use portcullis_metadata::syntax::url_without_secrets;
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};

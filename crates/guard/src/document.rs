@@ -3,7 +3,7 @@ use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
 };
-use portcullis_metadata::{ProtectedResourceMetadata, hexadecimal};
+use portcullis_metadata::{ProtectedResourceMetadata, syntax::hexadecimal};
 use sha2::{Digest, Sha256};
 
 use crate::cors;

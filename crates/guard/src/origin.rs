@@ -84,7 +84,7 @@ impl OriginPolicy {
     pub fn for_base_url(base_url: &Url) -> Result<Self, OriginPolicyError> {
         let host = base_url.host_str().ok_or(OriginPolicyError::NoHost)?;
         Ok(Self {
-            loopback: portcullis_metadata::is_loopback(base_url),
+            loopback: portcullis_metadata::syntax::is_loopback(base_url),
             own: HostRule {
                 host: host.into(),
                 port: None,

@@ -5,17 +5,12 @@ mod challenge;
 mod claims;
 pub mod client;
 mod discovery;
-mod encoded_path_syntax;
-mod hexadecimal;
 mod identifier;
 mod json;
-mod media_type;
-mod query;
 mod secret;
+pub mod syntax;
 mod time;
 mod untrusted_text;
-mod url_without_secrets;
-mod wildcard;
 
 pub use challenge::{
     BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, ChallengeError,
@@ -35,19 +30,3 @@ pub use json::DocumentError;
 pub use secret::{AccessToken, Secret};
 pub use time::{Clock, Now, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
-
-/// Helpers that the crates of this workspace share. They are not part of the public API and can
-/// change in any release.
-#[doc(hidden)]
-pub use self::{
-    encoded_path_syntax::has_encoded_path_syntax,
-    hexadecimal::hexadecimal,
-    identifier::{is_https_or_loopback_http, is_loopback, is_uuid},
-    media_type::{has_media_type, is_event_stream},
-    query::{
-        QUERY_SEPARATORS, has_access_token_parameter, is_access_token_parameter,
-        query_parameter_name,
-    },
-    url_without_secrets::url_without_secrets,
-    wildcard::Wildcard,
-};

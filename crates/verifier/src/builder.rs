@@ -9,7 +9,9 @@ use std::{
 };
 
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
-use portcullis_metadata::{Clock, Issuer, ResourceUri, SystemClock, is_https_or_loopback_http};
+use portcullis_metadata::{
+    Clock, Issuer, ResourceUri, SystemClock, syntax::is_https_or_loopback_http,
+};
 use tokio::{
     runtime::Handle,
     time::{MissedTickBehavior, interval},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_metadata::is_https_or_loopback_http;
+use portcullis_metadata::syntax::is_https_or_loopback_http;
 use url::{Url, form_urlencoded};
 
 /// A redirect URI: `https`, or `http` with a loopback host. Cloning is cheap.
@@ -104,7 +104,7 @@ impl RedirectUri {
 
     /// Returns whether the host is a loopback host.
     pub fn is_loopback(&self) -> bool {
-        portcullis_metadata::is_loopback(&self.0.url)
+        portcullis_metadata::syntax::is_loopback(&self.0.url)
     }
 
     /// Returns the redirect URI with parameters appended to its query.

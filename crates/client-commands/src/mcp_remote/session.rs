@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use md5::{Digest as _, Md5};
-use portcullis_metadata::hexadecimal;
+use portcullis_metadata::syntax::hexadecimal;
 
 use super::arguments::{Arguments, header};
 

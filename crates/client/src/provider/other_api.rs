@@ -3,7 +3,7 @@
 mod known_apis;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_metadata::{AccessToken, UnverifiedClaims, is_uuid};
+use portcullis_metadata::{AccessToken, UnverifiedClaims, syntax::is_uuid};
 use url::Url;
 
 use self::known_apis::{

@@ -1,4 +1,4 @@
-use portcullis_metadata::{Issuer, hexadecimal};
+use portcullis_metadata::{Issuer, syntax::hexadecimal};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 

@@ -9,7 +9,7 @@
 
 use crate::file::Issuer;
 use anyhow::ensure;
-use portcullis_metadata::is_uuid;
+use portcullis_metadata::syntax::is_uuid;
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
 

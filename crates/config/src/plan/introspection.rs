@@ -6,7 +6,7 @@ use crate::{
     shown_url,
 };
 use anyhow::{Context as _, ensure};
-use portcullis_metadata::is_https_or_loopback_http;
+use portcullis_metadata::syntax::is_https_or_loopback_http;
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
 

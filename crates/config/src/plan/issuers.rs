@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
 use portcullis_jose::{Algorithm, AlgorithmSet};
-use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
+use portcullis_metadata::{JwkSet, ResourceUri, syntax::is_https_or_loopback_http};
 use portcullis_verifier::{
     ApplicationAudience, IntrospectionSettings, IssuerSettings, KeySource, Validation,
     VerifierSettingsError,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::ensure;
 use portcullis_files::user_state_directory;
-use portcullis_metadata::hexadecimal;
+use portcullis_metadata::syntax::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 

@@ -8,7 +8,7 @@ pub use network::is_public_address;
 use http::Method;
 use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};
-use portcullis_metadata::{Scopes, is_loopback};
+use portcullis_metadata::{Scopes, syntax::is_loopback};
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
 

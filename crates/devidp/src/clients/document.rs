@@ -8,7 +8,7 @@ use portcullis_authorization_server::{
     client::{Client, ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document},
 };
 use portcullis_discovery::{Fetch, UrlPolicy};
-use portcullis_metadata::{Clock, client::ClientIdUrl, is_loopback};
+use portcullis_metadata::{Clock, client::ClientIdUrl, syntax::is_loopback};
 use tokio::sync::Semaphore;
 
 use crate::tables::Table;

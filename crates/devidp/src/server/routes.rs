@@ -14,7 +14,7 @@ use http::{
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use portcullis_authorization_server::{ErrorCode, ErrorResponse, Params, StoreError};
-use portcullis_metadata::{has_media_type, is_loopback};
+use portcullis_metadata::syntax::{has_media_type, is_loopback};
 use url::Url;
 
 use crate::{

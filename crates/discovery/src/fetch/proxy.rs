@@ -1,6 +1,6 @@
 //! [`Proxies`]: which requests use an egress proxy.
 
-use portcullis_metadata::is_loopback;
+use portcullis_metadata::syntax::is_loopback;
 use url::Url;
 
 use super::settings_error::FetchSettingsError;

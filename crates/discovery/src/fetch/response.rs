@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::is_event_stream;
+use portcullis_metadata::syntax::is_event_stream;
 use tokio::time::timeout;
 
 use super::{BoxFuture, ResponseExcerpt, SentSecrets, error::FetchError};

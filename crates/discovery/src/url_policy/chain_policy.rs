@@ -1,6 +1,6 @@
 //! [`ChainPolicy`]: the policy for each URL of a chain that a user started.
 
-use portcullis_metadata::is_loopback;
+use portcullis_metadata::syntax::is_loopback;
 use url::{Origin, Url};
 
 use super::UrlPolicy;

@@ -1,6 +1,6 @@
 //! [`UrlPolicy::of_named`]: the policy for a URL in a document of a configured issuer.
 
-use portcullis_metadata::is_loopback;
+use portcullis_metadata::syntax::is_loopback;
 use url::{Host, Url};
 
 use super::{

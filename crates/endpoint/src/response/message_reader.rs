@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 use portcullis_mcp::sse;
-use portcullis_metadata::{has_media_type, is_event_stream};
+use portcullis_metadata::syntax::{has_media_type, is_event_stream};
 
 use crate::message::{BudgetShare, is_encoded};
 

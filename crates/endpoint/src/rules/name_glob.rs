@@ -1,7 +1,7 @@
 use std::str::FromStr;
 
 use portcullis_mcp::Envelope;
-use portcullis_metadata::Wildcard;
+use portcullis_metadata::syntax::Wildcard;
 
 /// A pattern for methods and names, such as `tools/*` or `admin_*`. `*` matches any number of any
 /// characters, including `/`.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
 use http_body::Frame;
 use portcullis_guard::{Caller, ProtectedResource};
-use portcullis_metadata::is_event_stream;
+use portcullis_metadata::syntax::is_event_stream;
 use portcullis_session::Session;
 use serde_json::value::RawValue;
 

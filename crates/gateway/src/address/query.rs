@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use portcullis_metadata::{QUERY_SEPARATORS, is_access_token_parameter, query_parameter_name};
+use portcullis_metadata::syntax::{
+    QUERY_SEPARATORS, is_access_token_parameter, query_parameter_name,
+};
 
 /// Removes `access_token` parameters from a query, in every spelling.
 pub(crate) fn without_token(query: &str) -> Cow<'_, str> {

@@ -5,7 +5,7 @@ use http::{
     header::{LOCATION, SET_COOKIE},
 };
 use portcullis_mcp::header;
-use portcullis_metadata::is_event_stream;
+use portcullis_metadata::syntax::is_event_stream;
 
 use super::failure::UpstreamFailure;
 use crate::{address::Target, hop_by_hop::is_hop_by_hop};

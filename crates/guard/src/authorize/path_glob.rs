@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use portcullis_metadata::Wildcard;
+use portcullis_metadata::syntax::Wildcard;
 
 use super::unambiguous_path::{UnambiguousPath, is_ambiguous, segments};
 

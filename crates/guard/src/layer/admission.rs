@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
-use portcullis_metadata::{AccessToken, Now, has_access_token_parameter};
+use portcullis_metadata::{AccessToken, Now, syntax::has_access_token_parameter};
 use portcullis_verifier::{Principal, VerifiedToken, Verifier, VerifyError};
 
 use crate::{

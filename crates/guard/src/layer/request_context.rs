@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION,
 };
-use portcullis_metadata::{AccessToken, EscapedText, is_event_stream};
+use portcullis_metadata::{AccessToken, EscapedText, syntax::is_event_stream};
 use portcullis_verifier::{HeldToken, VerifiedToken, Verifier};
 
 use super::{

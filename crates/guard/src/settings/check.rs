@@ -1,7 +1,7 @@
 //! The checks of [`GuardSettings`] before a resource is created from them.
 
 use portcullis_metadata::{
-    ProtectedResourceMetadata, ResourceUri, Scopes, is_https_or_loopback_http,
+    ProtectedResourceMetadata, ResourceUri, Scopes, syntax::is_https_or_loopback_http,
 };
 
 use super::{Authentication, GuardSettings, GuardSettingsError};

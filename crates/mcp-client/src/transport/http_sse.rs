@@ -9,7 +9,7 @@ use portcullis_mcp::{
     ErrorCode,
     sse::{Decoder, Event},
 };
-use portcullis_metadata::has_encoded_path_syntax;
+use portcullis_metadata::syntax::has_encoded_path_syntax;
 use tokio::time::timeout;
 use url::Url;
 

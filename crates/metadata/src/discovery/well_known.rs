@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::{identifier::Issuer, url_without_secrets::url_without_secrets};
+use crate::{identifier::Issuer, syntax::url_without_secrets};
 
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";

@@ -9,7 +9,7 @@ use portcullis_config::{
     file::{ADMIN_TOKEN_VARIABLE, AdminListen},
     plan::secret_file_warning,
 };
-use portcullis_metadata::{Secret, is_loopback};
+use portcullis_metadata::{Secret, syntax::is_loopback};
 use url::Url;
 
 use crate::cli::AdminTarget;

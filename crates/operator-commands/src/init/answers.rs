@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use portcullis_jose::Algorithm;
-use portcullis_metadata::{Issuer, is_loopback};
+use portcullis_metadata::{Issuer, syntax::is_loopback};
 use url::{Host, Url};
 
 use super::{template, values::Values};

@@ -12,7 +12,7 @@ use portcullis_doctor::algorithms_to_configure;
 use portcullis_jose::Algorithm;
 use portcullis_metadata::{
     AuthorizationServerMetadata, Issuer, JwkSet, authorization_server_urls,
-    is_https_or_loopback_http,
+    syntax::is_https_or_loopback_http,
 };
 use tokio::time::timeout;
 use url::{Position, Url};

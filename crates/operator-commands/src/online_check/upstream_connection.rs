@@ -167,7 +167,7 @@ where
     let sent = Connection::new(stream).send(encoded(request)).await;
     let (response, connection) = sent.map_err(|failed| NoResponse::Http(failed.error))?;
     let (head, ()) = response.into_parts();
-    let body = if portcullis_metadata::is_event_stream(&head.headers) {
+    let body = if portcullis_metadata::syntax::is_event_stream(&head.headers) {
         first_message(connection).await
     } else {
         whole(connection).await

@@ -1,7 +1,7 @@
 //! Requests of administrators: routes, queries and bodies.
 
 use http::{Method, StatusCode, request::Parts};
-use portcullis_metadata::has_media_type;
+use portcullis_metadata::syntax::has_media_type;
 use portcullis_session::LogHash;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portcullis_metadata::hexadecimal;
+use portcullis_metadata::syntax::hexadecimal;
 
 /// Names the data of a Redis server. A server that lost its data, or that may have lost its last
 /// writes, has another one.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, io::Write as _, net::IpAddr, time::Duration};
 
 use http::{Method, StatusCode};
 use portcullis_guard::Operation;
-use portcullis_metadata::{EscapedText, ResourceUri, UnixTime, hexadecimal};
+use portcullis_metadata::{EscapedText, ResourceUri, UnixTime, syntax::hexadecimal};
 use portcullis_verifier::Principal;
 
 use crate::{

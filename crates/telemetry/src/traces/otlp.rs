@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use portcullis_guard::Timing;
-use portcullis_metadata::hexadecimal;
+use portcullis_metadata::syntax::hexadecimal;
 use serde_json::{Value, json};
 
 use super::span::RequestSpan;

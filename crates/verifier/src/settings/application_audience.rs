@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portcullis_metadata::is_uuid;
+use portcullis_metadata::syntax::is_uuid;
 
 /// A provider's own name for the protected resource in `aud`: a UUID or an `api://` URI.
 ///

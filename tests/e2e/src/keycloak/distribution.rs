@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use http::{Method, StatusCode};
 use portcullis_discovery::{Fetch as _, FetchRequest, HttpFetch, UrlPolicy};
-use portcullis_metadata::hexadecimal;
+use portcullis_metadata::syntax::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
 use super::{addresses::Addresses, instance::Instance};

@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{Config, file::Upstream, shown_url};
-use portcullis_metadata::is_loopback;
+use portcullis_metadata::syntax::is_loopback;
 use url::{Host, Url};
 
 /// Adds warnings about the addresses of the listener, of `base_url` and of upstreams.

@@ -1,7 +1,7 @@
 //! [`MediaType`]: what the body of a response contains.
 
 use http::HeaderMap;
-use portcullis_metadata::{has_media_type, is_event_stream};
+use portcullis_metadata::syntax::{has_media_type, is_event_stream};
 
 /// The media type of a response, as far as the MCP transports distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use portcullis_endpoint::StreamStopped;
 use portcullis_gateway::{UpstreamBody, UpstreamFuture};
-use portcullis_metadata::is_event_stream;
+use portcullis_metadata::syntax::is_event_stream;
 
 use super::Continuation;
 

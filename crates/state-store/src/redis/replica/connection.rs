@@ -7,7 +7,7 @@ use std::{
     },
 };
 
-use portcullis_metadata::hexadecimal;
+use portcullis_metadata::syntax::hexadecimal;
 use redis::{AsyncConnectionConfig, PushInfo, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use tokio::time::timeout;
 

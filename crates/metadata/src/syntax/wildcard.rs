@@ -4,7 +4,7 @@
 /// byte matches itself. ASCII letter case is ignored.
 ///
 /// ```
-/// use portcullis_metadata::Wildcard;
+/// use portcullis_metadata::syntax::Wildcard;
 ///
 /// assert!(Wildcard::new("file:///*.txt").matches("file:///notes/Today.TXT"));
 /// assert!(!Wildcard::new("admin_*").matches("list_admins"));
