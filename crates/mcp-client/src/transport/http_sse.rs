@@ -35,11 +35,13 @@ const MAX_ENDPOINT: usize = 16 * 1024;
 
 impl SseStream {
     /// Waits for the message URL in the response to a GET to the start URL, at most 10 s. It must
-    /// have the start URL's origin and lie in its folder. Events before it are ignored. Fails with
-    /// [`McpError::Status`] or [`McpError::Fetch`] for a failure of the server or the network;
-    /// [`McpError::InvalidStream`] for an event that is too large; [`McpError::NoSseEndpoint`] when
-    /// the server does not support this transport, sends another URL, or ends the stream or lets
-    /// the time pass without one.
+    /// have the start URL's origin and lie in its folder. Events before it are ignored.
+    ///
+    /// # Errors
+    /// Returns [`McpError::Status`] or [`McpError::Fetch`] for a failure of the server or the
+    /// network; [`McpError::InvalidStream`] for an event that is too large;
+    /// [`McpError::NoSseEndpoint`] when the server does not support this transport, sends another
+    /// URL, or ends the stream or lets the time pass without one.
     pub async fn begin(
         response: OpenResponse,
         start: &Url,

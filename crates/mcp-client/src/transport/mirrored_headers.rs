@@ -7,8 +7,11 @@ use crate::error::McpError;
 /// protocol version, its method, and the name or URI of its target, if its method has one.
 ///
 /// The headers of tool arguments are not included
-/// ([`ToolHeaders`](super::tool_headers::ToolHeaders)). Fails with [`McpError::InvalidParams`] if
-/// the version contains characters that a header value cannot have.
+/// ([`ToolHeaders`](super::tool_headers::ToolHeaders)).
+///
+/// # Errors
+/// Returns [`McpError::InvalidParams`] if the version contains characters that a header value
+/// cannot have.
 pub fn mirrored_headers(
     version: &str,
     method: &str,

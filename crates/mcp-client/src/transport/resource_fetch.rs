@@ -37,6 +37,9 @@ impl ResourceFetch {
 
     /// Sends a request and returns the response as soon as its head has arrived. The body is
     /// decompressed.
+    ///
+    /// # Errors
+    /// Fails as [`Fetch::open`] does.
     pub async fn open(&self, mut request: FetchRequest) -> Result<OpenResponse, FetchError> {
         // Cookies are the server's own.
         self.sent.record(&request);

@@ -60,9 +60,11 @@ struct Call<'a> {
 
 impl ToolHeaders {
     /// Stores the tools of a list. If tools have invalid annotations, appends the list without them
-    /// to `filtered` and returns true. Everything else in the list stays as it is. Fails with
-    /// [`McpError::InvalidResponse`] when it is not clear which list the client would read, because
-    /// `tools` is duplicated.
+    /// to `filtered` and returns true. Everything else in the list stays as it is.
+    ///
+    /// # Errors
+    /// Returns [`McpError::InvalidResponse`] when it is not clear which list the client would read,
+    /// because `tools` is duplicated.
     pub fn learn_and_filter(
         &self,
         list: &RawValue,

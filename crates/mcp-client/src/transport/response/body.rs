@@ -15,8 +15,11 @@ pub struct BodyLimits {
     pub max_message: usize,
 }
 
-/// Reads a whole body. The reservation grows with it. Fails if the body is larger than the limit or
-/// not complete in time, or if the connection is interrupted.
+/// Reads a whole body. The reservation grows with it.
+///
+/// # Errors
+/// Fails if the body is larger than the limit or not complete in time, or if the connection is
+/// interrupted.
 pub async fn read_body(
     mut body: Box<dyn BodyStream>,
     limits: &BodyLimits,
