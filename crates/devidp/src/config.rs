@@ -42,12 +42,10 @@ impl Config {
         origin(&self.issuer)
     }
 
-    /// Returns the path of an endpoint.
     pub(crate) fn path(&self, endpoint: Endpoint) -> String {
         endpoint.path(&self.settings.issuer_path)
     }
 
-    /// Returns the URL of an endpoint.
     pub(crate) fn url(&self, endpoint: Endpoint) -> Url {
         let mut url = self.issuer.url().clone();
         url.set_path(&self.path(endpoint));
@@ -59,7 +57,6 @@ impl Config {
         self.settings.grant_types().contains(&grant_type)
     }
 
-    /// Returns the time.
     pub(crate) fn now(&self) -> UnixTime {
         self.settings.clock.now()
     }

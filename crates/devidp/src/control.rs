@@ -1,5 +1,3 @@
-//! [`Control`]: changes a running server from tests.
-
 pub(crate) mod admin;
 pub(crate) mod fault_effect;
 pub(crate) mod faults;

@@ -1,5 +1,3 @@
-//! The signing keys and their rotation.
-
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;

@@ -1,5 +1,3 @@
-//! [`Provider`]: the providers whose differences from MCP's profile the server imitates.
-
 mod auth0;
 mod authentik;
 mod entra;

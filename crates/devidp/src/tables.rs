@@ -1,5 +1,3 @@
-//! [`Table`]: a bounded table of values that expire.
-
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;

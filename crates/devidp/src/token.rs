@@ -1,5 +1,3 @@
-//! The token endpoint (RFC 6749 section 3.2).
-
 pub(crate) mod access_tokens;
 mod claims;
 mod client_credentials;
@@ -76,7 +74,7 @@ struct TokenRequest<'a> {
     key: Option<Thumbprint>,
 }
 
-/// Handles the token endpoint.
+/// Handles the token endpoint (RFC 6749 section 3.2).
 pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
     let mut reply = handle_token_request(app, headers, form)
         .await

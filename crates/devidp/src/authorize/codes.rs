@@ -1,5 +1,3 @@
-//! [`Codes`]: the issued authorization codes.
-
 use std::time::Duration;
 
 use portcullis_authorization_server::{
@@ -66,7 +64,6 @@ impl Codes {
         }
     }
 
-    /// Issues a code.
     pub(crate) fn issue(&self, code: AuthorizationCode) -> Result<Secret, RandomError> {
         let handle = Handle::generate()?;
         let issued = IssuedCode {
@@ -98,7 +95,6 @@ impl Codes {
         redeemed.unwrap_or(PresentedCode::Unknown)
     }
 
-    /// Removes the codes of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.codes
             .remove_if(|issued| *issued.code.grant.client_id == *client_id);

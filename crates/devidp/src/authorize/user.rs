@@ -1,5 +1,3 @@
-//! The rule for user names.
-
 /// The maximum length of a user name in characters.
 const MAX_CHARS: usize = 64;
 

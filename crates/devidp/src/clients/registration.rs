@@ -1,5 +1,3 @@
-//! The registration endpoint (RFC 7591 section 3).
-
 pub(super) mod access;
 mod provider_rules;
 

@@ -1,5 +1,3 @@
-//! The registration access token (RFC 7592 section 3).
-
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_authorization_server::{RandomError, random_secret};
 use portcullis_metadata::Secret;
@@ -10,7 +8,7 @@ pub(crate) fn generate_registration_token() -> Result<Secret, RandomError> {
     random_secret(32)
 }
 
-/// The hash of a registration access token. The token itself is not stored.
+/// The hash of a registration access token (RFC 7592 section 3). The token itself is not stored.
 pub(crate) struct RegistrationTokenHash(Secret);
 
 impl RegistrationTokenHash {

@@ -1,5 +1,3 @@
-//! [`Clients`]: the table of all clients.
-
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;

@@ -92,7 +92,6 @@ impl DeviceAuthorizations {
         }
     }
 
-    /// Starts a device authorization.
     pub(super) fn start(
         &self,
         device_code: Handle,
@@ -184,7 +183,6 @@ impl DeviceAuthorizations {
         polled.unwrap_or(Err(unknown))
     }
 
-    /// Removes the device authorizations of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.authorizations
             .remove_if(|authorization| *authorization.request.client_id == *client_id);

@@ -1,5 +1,3 @@
-//! User codes of the device flow.
-
 use std::fmt;
 
 use portcullis_authorization_server::{RandomError, random_bytes};

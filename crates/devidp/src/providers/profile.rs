@@ -1,5 +1,3 @@
-//! [`Profile`]: the behaviour in which providers differ.
-
 use serde_json::{Map, Value};
 
 /// The behaviour in which providers differ. [`STANDARD`](Self::STANDARD) is the behaviour without a
@@ -26,7 +24,6 @@ pub(crate) struct Profile {
     /// The identifier of the API that prefixes each of its scopes in requests and responses, but
     /// not in tokens.
     pub(crate) scope_prefix: Option<&'static str>,
-    /// The format of access tokens.
     pub(crate) token_format: TokenFormat,
     /// The path of the issuer in tokens, if it is not that of the metadata.
     pub(crate) token_issuer_path: Option<&'static str>,
@@ -97,7 +94,6 @@ pub(crate) enum AudienceRule {
     Fixed(&'static str),
 }
 
-/// The format of access tokens.
 #[derive(Clone, Copy)]
 pub(crate) enum TokenFormat {
     Jwt,

@@ -1,5 +1,3 @@
-//! [`Endpoint`]: the endpoints, their paths and methods.
-
 use http::Method;
 
 /// An endpoint of the server.

@@ -13,7 +13,6 @@ use portcullis_authorization_server::{ErrorResponse, RandomError, random_secret}
 
 use crate::authorize::page::error_html;
 
-/// A response of this server.
 pub(crate) type Reply = Response<Full<Bytes>>;
 
 /// Returns a public document. It must be revalidated, because a restarted server has new keys.

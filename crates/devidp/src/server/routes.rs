@@ -45,7 +45,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 #[error("a scripted fault")]
 pub(crate) struct ConnectionClosed;
 
-/// Handles a request.
 pub(crate) async fn handle(
     app: &Arc<App>,
     request: Request<Incoming>,

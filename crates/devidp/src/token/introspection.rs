@@ -1,5 +1,3 @@
-//! The introspection endpoint (RFC 7662).
-
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{ErrorResponse, Params, introspect};
 

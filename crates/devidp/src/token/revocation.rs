@@ -1,5 +1,3 @@
-//! The revocation endpoint (RFC 7009).
-
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{ErrorResponse, Params, revoke};
 

@@ -1,5 +1,3 @@
-//! [`Sessions`]: the sessions with refresh tokens, and the withdrawn sessions.
-
 use portcullis_authorization_server::{ErrorResponse, Grant, Rotation, StoreError};
 use portcullis_metadata::Secret;
 
@@ -148,7 +146,6 @@ impl Sessions {
         }
     }
 
-    /// Returns whether a session is withdrawn.
     pub(crate) fn is_withdrawn(&self, session_id: &str) -> bool {
         self.withdrawn.contains(session_id)
     }

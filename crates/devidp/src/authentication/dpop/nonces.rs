@@ -1,5 +1,3 @@
-//! [`Nonces`]: the nonces that DPoP proofs must contain.
-
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;

@@ -1,5 +1,3 @@
-//! GitHub's format of responses of the token endpoint.
-
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
