@@ -142,6 +142,11 @@ impl Inner {
             // A concurrent first use has adopted the session.
             Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
             Entry::Vacant(entry) => {
+                // A session that has left the table meanwhile was recorded as ended before. Its
+                // adoption could evict another one.
+                if self.is_recorded_as_ended(target, owner, record) {
+                    return Err(ResolveError::Ended);
+                }
                 // This takes the owner's lock while it holds that of the table. No other code holds
                 // both.
                 let evicted = self.capacity.record(
