@@ -217,7 +217,7 @@ impl Report {
                 .ratio_to(Variant::Portcullis, variant, |sample| sample.cpu_us);
             writeln!(
                 f,
-                "{:<29}{}, goal {goal:.2}: {}",
+                "{:<28} {}, goal {goal:.2}: {}",
                 format!("{}, CPU / portcullis", variant.name()),
                 ratio.show(3),
                 is_met(ratio.median <= goal)
@@ -233,7 +233,7 @@ impl Report {
                     .ratio_to(other, variant, |sample| sample.cpu_us);
                 writeln!(
                     f,
-                    "{:<29}{}",
+                    "{:<28} {}",
                     format!("{}, CPU / baseline", variant.name()),
                     ratio.show(3)
                 )?;
