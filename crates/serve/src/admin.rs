@@ -285,6 +285,7 @@ mod tests {
         };
         let (process, _) = Process::new(
             &plan,
+            crate::Product::default(),
             clock,
             observers,
             &mut SessionPersistence::in_memory(&plan),

@@ -44,6 +44,7 @@ fn build(plan: &Plan) -> anyhow::Result<()> {
     };
     let (process, _) = Process::new(
         plan,
+        crate::Product::default(),
         Arc::new(SystemClock::new()),
         observers,
         &mut persistence,

@@ -211,8 +211,8 @@ async fn run(
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
     let mut persistence = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
-    let (mut process, upstream_ender) = Process::new(&plan, clock, observers, &mut persistence);
-    process.product = program.product;
+    let (process, upstream_ender) =
+        Process::new(&plan, program.product, clock, observers, &mut persistence);
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
     // If the plan cannot run, only its error is reported.

@@ -216,6 +216,7 @@ mod tests {
         let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
         let (process, _) = Process::new(
             &plan,
+            crate::Product::default(),
             Arc::new(SystemClock::new()),
             Observers {
                 access,

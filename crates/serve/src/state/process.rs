@@ -42,6 +42,7 @@ impl Process {
     /// Returns the parts for a first plan, and the task that ends sessions at the upstreams.
     pub(crate) fn new(
         plan: &Plan,
+        product: Product,
         clock: Arc<dyn Clock>,
         observers: Observers,
         persistence: &mut SessionPersistence,
@@ -60,7 +61,7 @@ impl Process {
             replicas: persistence.replicas().cloned(),
             streams,
             clock,
-            product: Product::default(),
+            product,
             observers,
             upstream_ends,
             is_draining: Arc::default(),

@@ -68,6 +68,7 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let (process, _) = Process::new(
         &first,
+        crate::Product::default(),
         Arc::new(SystemClock::new()),
         Observers {
             access,
