@@ -9,7 +9,7 @@ use crate::{
         metadata::{invalid, parse_keys},
     },
     error::ErrorResponse,
-    random::{RandomError, random_secret},
+    random::random_secret,
 };
 
 /// The credential of a client, and what the information response says about it.
@@ -39,30 +39,18 @@ impl NewCredential {
                 jwks: None,
             }),
             "client_secret_basic" => {
-                let secret = match current {
-                    Some(Credential::SecretBasic(secret)) => secret.clone(),
-                    _ => generate_secret()?,
+                let kept = match current {
+                    Some(Credential::SecretBasic(secret)) => Some(secret),
+                    _ => None,
                 };
-                let credential = Credential::SecretBasic(secret.clone());
-                Ok(Self {
-                    method: "client_secret_basic",
-                    credential,
-                    secret: Some(secret),
-                    jwks: None,
-                })
+                Self::with_secret("client_secret_basic", kept, Credential::SecretBasic)
             }
             "client_secret_post" => {
-                let secret = match current {
-                    Some(Credential::SecretPost(secret)) => secret.clone(),
-                    _ => generate_secret()?,
+                let kept = match current {
+                    Some(Credential::SecretPost(secret)) => Some(secret),
+                    _ => None,
                 };
-                let credential = Credential::SecretPost(secret.clone());
-                Ok(Self {
-                    method: "client_secret_post",
-                    credential,
-                    secret: Some(secret),
-                    jwks: None,
-                })
+                Self::with_secret("client_secret_post", kept, Credential::SecretPost)
             }
             Credential::PRIVATE_KEY_JWT => {
                 let credential = parse_keys(metadata)?;
@@ -78,8 +66,19 @@ impl NewCredential {
             )),
         }
     }
-}
 
-fn generate_secret() -> Result<Secret, RandomError> {
-    random_secret(32)
+    /// Creates the credential of a method with a secret, which is new unless one is kept.
+    fn with_secret(
+        method: &'static str,
+        kept: Option<&Secret>,
+        credential: fn(Secret) -> Credential,
+    ) -> Result<Self, ErrorResponse> {
+        let secret = kept.cloned().map_or_else(|| random_secret(32), Ok)?;
+        Ok(Self {
+            method,
+            credential: credential(secret.clone()),
+            secret: Some(secret),
+            jwks: None,
+        })
+    }
 }
