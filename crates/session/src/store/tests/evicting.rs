@@ -360,8 +360,18 @@ struct Race {
     barrier: Barrier,
 }
 
+/// Counts a thread that opens sessions, until it ends or panics: the others wait for its end.
+struct Opening<'a>(&'a AtomicUsize);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Race {
     fn open_sessions(&self, worker: usize) {
+        let _opening = Opening(&self.opening);
         self.barrier.wait();
         for round in 0..OPENINGS {
             if let Ok(session) = self.fixture.open_in_use(ALICE) {
@@ -374,7 +384,6 @@ impl Race {
             );
             self.fixture.clock.advance(Duration::from_millis(1));
         }
-        self.opening.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn use_sessions(&self, worker: usize) {
