@@ -1,7 +1,8 @@
 //! The secrets that the client commands have sent. Their messages and log lines do not repeat them.
 //!
-//! They are global because the log is. Excerpts of responses have already lost them; what is left
-//! are the URLs, scopes and identifiers that errors quote from a server's documents.
+//! They are global because the log is global. `portcullis-discovery` removes them from excerpts of
+//! responses. Here they are removed from URLs, scopes and identifiers that an error quotes from a
+//! server's documents.
 
 use std::{
     borrow::Cow,

@@ -32,8 +32,7 @@ pub(crate) fn install(environment: &Path, requirements: &str) -> anyhow::Result<
 mod tests {
     use super::*;
 
-    /// A package without a hash is not installed, whatever the index offers. pip decides before it
-    /// connects.
+    /// A package without a hash is not installed. pip rejects it before it connects to an index.
     #[test]
     fn packages_without_a_hash_are_not_installed() {
         let folder = tempfile::tempdir().unwrap();

@@ -54,8 +54,9 @@ pub enum Authorization<R> {
     Rejected(AuthorizationError),
 }
 
-/// Validates an authorization request, and identifies its user. Nobody is asked, and nothing is
-/// sent to a redirect URI, before the client and the redirect URI are valid.
+/// Validates an authorization request, and identifies its user. The user is identified only for a
+/// valid request. An error that names no redirect URI ([`AuthorizationError::Untrusted`]) must be
+/// shown to the user.
 ///
 /// # Errors
 /// Fails as [`Users::identify`]. An invalid request is [`Authorization::Rejected`].

@@ -231,6 +231,6 @@ async fn a_request_has_one_client_and_one_credential() {
             "{pairs:?}"
         );
     }
-    let nobody = authenticate(&store, &registered, &HeaderMap::new(), &form(&[])).await;
-    assert_eq!(nobody.unwrap_err().code, ErrorCode::InvalidClient);
+    let without_client = authenticate(&store, &registered, &HeaderMap::new(), &form(&[])).await;
+    assert_eq!(without_client.unwrap_err().code, ErrorCode::InvalidClient);
 }

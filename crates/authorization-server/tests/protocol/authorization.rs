@@ -175,7 +175,7 @@ async fn each_response_names_the_issuer() {
 }
 
 proptest! {
-    /// Whatever a request has, an error goes to a registered redirect URI or to none.
+    /// The error of any request goes to a registered redirect URI, or is not redirected.
     #[test]
     fn no_request_is_redirected_elsewhere(
         redirect in "(http|https|javascript)://(127\\.0\\.0\\.1|localhost|attacker\\.example)[:@.0-9a-z]{0,6}/callback[/?#@]{0,1}|http://127\\.0\\.0\\.1(:[0-9]{1,4})?/callback",

@@ -4,8 +4,8 @@ use tokio::net::TcpStream;
 /// On Linux, the kernel's tables of sockets decide; elsewhere, the user is unknown.
 ///
 /// A connection from another network namespace, such as that of a forwarded port, is not in the
-/// tables, and its user is unknown. A socket that its process has closed has no user any more; it
-/// is treated as another user's, so that nobody can hide by closing it.
+/// tables, and its user is unknown. A socket that its process has closed has no user any more. It
+/// counts as another user's: otherwise a process could conceal its user by closing the socket.
 pub(super) fn is_of_other_user(stream: &TcpStream) -> bool {
     #[cfg(target_os = "linux")]
     if let (Ok(local), Ok(peer)) = (stream.local_addr(), stream.peer_addr()) {
