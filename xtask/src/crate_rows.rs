@@ -26,11 +26,13 @@ pub const ROWS: &[&[&str]] = &[
         "portcullis-devidp",
         "portcullis-guard",
         "portcullis-mcp-client",
+        "portcullis-identity-provider",
     ],
     &[
         "portcullis-endpoint",
         "portcullis-telemetry",
         "portcullis-bridge",
+        "portcullis-broker",
     ],
     &[
         "portcullis-gateway",

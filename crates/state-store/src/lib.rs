@@ -8,6 +8,7 @@ mod file_names;
 mod journal;
 mod limit_use;
 mod log_file;
+pub mod records;
 #[cfg(feature = "redis")]
 mod redis;
 mod retention;

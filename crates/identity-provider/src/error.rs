@@ -1,0 +1,52 @@
+//! [`ProviderError`]: why a provider does not identify a user.
+
+use portcullis_reason_codes::ReasonCodes;
+
+/// Why a provider does not identify a user. No text contains a token, a code or a name of a user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// The provider cannot be reached, is slow, or answers with 5xx or 429.
+    #[error("the identity provider cannot be reached: {0}")]
+    #[code = "provider.unreachable"]
+    Unreachable(&'static str),
+    /// The provider rejects the application: its identifier, its secret or its redirect URI.
+    #[error("the identity provider rejects this application: {0}")]
+    #[code = "provider.application_rejected"]
+    ApplicationRejected(&'static str),
+    /// The provider's metadata or one of its responses is invalid.
+    #[error("the identity provider's response is invalid: {0}")]
+    #[code = "provider.response_invalid"]
+    ResponseInvalid(&'static str),
+    /// The provider rejects the code or the refresh token: it has expired, was used, or the user's
+    /// session or account has ended.
+    #[error("the identity provider ended the sign-in of this user")]
+    #[code = "provider.sign_in_ended"]
+    SignInEnded,
+    /// The ID token is invalid.
+    #[error("the identity provider's ID token is invalid: {0}")]
+    #[code = "provider.id_token_invalid"]
+    IdTokenInvalid(&'static str),
+    /// The response of the provider names another issuer (RFC 9207).
+    #[error("the response does not come from the expected identity provider")]
+    #[code = "provider.issuer_mismatch"]
+    IssuerMismatch,
+    /// The user is in a tenant or an organization that may not sign in.
+    #[error("users of this tenant may not sign in")]
+    #[code = "provider.tenant_not_allowed"]
+    TenantNotAllowed,
+    /// The provider left out the groups because there are too many.
+    #[error("the identity provider left out the user's groups, because there are too many")]
+    #[code = "provider.groups_overage"]
+    GroupsOverage,
+}
+
+impl ProviderError {
+    /// Returns whether the provider may identify the user later: the user's sign-in is then kept.
+    pub const fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::ApplicationRejected(_) | Self::ResponseInvalid(_)
+        )
+    }
+}

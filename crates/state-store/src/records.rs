@@ -1,0 +1,148 @@
+//! [`RecordStore`]: durable records that are changed by compare and swap.
+
+use portcullis_metadata::UnixTime;
+use zeroize::Zeroizing;
+
+/// A boxed future, as an object-safe trait returns it.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Durable records in tables, by key. A key and a value are any bytes.
+///
+/// A change is one operation that another request, another replica or a crash cannot divide: all of
+/// its writes are made if all of its conditions hold, and none of them otherwise. It returns after
+/// the change is durable.
+///
+/// Records expire. An expired record is absent in every method, whether it has been removed yet or
+/// not.
+pub trait RecordStore: Send + Sync + 'static {
+    /// Returns a record. `None` if there is none.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read.
+    fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+    ) -> BoxFuture<'_, Result<Option<StoredRecord>, RecordError>>;
+
+    /// Makes a change. See [`Outcome`].
+    ///
+    /// # Errors
+    /// Fails when the change cannot be made durable. It may have been made nevertheless.
+    fn commit(&self, change: Change) -> BoxFuture<'_, Result<Outcome, RecordError>>;
+
+    /// Returns records in the order of their keys: at most `limit` ones whose key begins with
+    /// `prefix` and is greater than `after`.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read.
+    fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(Box<[u8]>, StoredRecord)>, RecordError>>;
+
+    /// Returns the number of records of a table. Expired ones that were not removed yet count.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read.
+    fn count(&self, table: Table) -> BoxFuture<'_, Result<u64, RecordError>>;
+
+    /// Removes expired records, at most a bounded number at a time. Call it every few seconds.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be changed.
+    fn sweep(&self) -> BoxFuture<'_, Result<(), RecordError>>;
+}
+
+/// The name of a table: lower-case letters, digits and underscores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Table(pub &'static str);
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// The value. It may be a secret.
+    pub value: Zeroizing<Vec<u8>>,
+    /// When the record expires.
+    pub expires: UnixTime,
+}
+
+/// Conditions, and the writes that are made if all of them hold.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// What must be in the store.
+    pub conditions: Vec<Condition>,
+    /// What is then written.
+    pub writes: Vec<Write>,
+}
+
+/// What must be in the store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Condition {
+    /// The record has exactly this value, or is absent (`None`).
+    Value {
+        /// The table.
+        table: Table,
+        /// The key.
+        key: Box<[u8]>,
+        /// The expected value.
+        expected: Option<Zeroizing<Vec<u8>>>,
+    },
+    /// The table has fewer records than `max`.
+    Below {
+        /// The table.
+        table: Table,
+        /// The maximum number of records.
+        max: u64,
+    },
+}
+
+/// A write.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Write {
+    /// Inserts or replaces a record.
+    Put {
+        /// The table.
+        table: Table,
+        /// The key.
+        key: Box<[u8]>,
+        /// The record.
+        record: StoredRecord,
+    },
+    /// Removes a record, if there is one.
+    Delete {
+        /// The table.
+        table: Table,
+        /// The key.
+        key: Box<[u8]>,
+    },
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// All writes were made, and are durable.
+    Committed,
+    /// A record has another value than expected. Nothing was written.
+    Conflict,
+    /// A table is full. Nothing was written.
+    Full,
+}
+
+/// Why a store of records cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The file cannot be read or written.
+    #[error("the file of records cannot be used")]
+    File(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store was closed.
+    #[error("the store of records is closed")]
+    Closed,
+}
