@@ -60,7 +60,7 @@ pub trait Store: Send + Sync {
         &self,
         code: &str,
         key: Option<&str>,
-        check: impl FnOnce(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
+        check: impl Fn(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
     ) -> impl Future<Output = Result<Redemption, StoreError>> + Send;
 
     /// Replaces a refresh token if it is the current one of its grant and passes `check`.
@@ -74,7 +74,7 @@ pub trait Store: Send + Sync {
     fn rotate_refresh_token(
         &self,
         token: &str,
-        check: impl FnOnce(&Grant) -> Result<(), ErrorResponse> + Send,
+        check: impl Fn(&Grant) -> Result<(), ErrorResponse> + Send,
     ) -> impl Future<Output = Result<Rotation, StoreError>> + Send;
 
     /// Returns the grant of a refresh token that is current, without using the token.

@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod keys;
+mod sealed;
 mod settings;
 
+pub use keys::{BrokerKeys, KeysError};
 pub use settings::{
     BrokerProvider, BrokerResource, BrokerSettings, ClientSettings, IntrospectionClient, Lifetimes,
     Logo, PageSettings, ScopeGrant,

@@ -24,7 +24,7 @@ impl Store for App {
         &self,
         code: &str,
         key: Option<&str>,
-        check: impl FnOnce(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
+        check: impl Fn(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
     ) -> Result<Redemption, StoreError> {
         let code = match self.codes.redeem(code) {
             PresentedCode::Redeemed(code) => code,
@@ -51,7 +51,7 @@ impl Store for App {
     async fn rotate_refresh_token(
         &self,
         token: &str,
-        check: impl FnOnce(&Grant) -> Result<(), ErrorResponse> + Send,
+        check: impl Fn(&Grant) -> Result<(), ErrorResponse> + Send,
     ) -> Result<Rotation, StoreError> {
         self.sessions.rotate(token, check)
     }

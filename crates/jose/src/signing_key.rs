@@ -6,6 +6,7 @@ use josekit::{
     jwk::{Jwk as JosekitJwk, KeyPair},
     jws::JwsSigner,
 };
+use portcullis_metadata::JwkSet;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -15,6 +16,7 @@ use crate::{
     error::SigningError,
     first_use::load_algorithms,
     provider::{generate_pair, import_pair, signer},
+    thumbprint::thumbprint,
 };
 
 /// A private key that signs tokens.
@@ -53,6 +55,34 @@ impl SigningKey {
         load_algorithms();
         let pair = import_pair(algorithm, pem).ok_or(SigningError::Import)?;
         Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Import)
+    }
+
+    /// Generates a private key as PEM (PKCS #8), to keep it. The types are those of
+    /// [`generate`](Self::generate).
+    ///
+    /// # Errors
+    /// Fails if OpenSSL cannot generate the key.
+    pub fn generate_pem(algorithm: Algorithm) -> Result<Zeroizing<String>, SigningError> {
+        load_algorithms();
+        let pair = generate_pair(algorithm).ok_or(SigningError::Generation)?;
+        String::from_utf8(pair.to_pem_private_key())
+            .map(Zeroizing::new)
+            .map_err(|_| SigningError::Generation)
+    }
+
+    /// Imports a private key as [`from_pem`](Self::from_pem) does. Its identifier is the SHA-256
+    /// thumbprint of the public key (RFC 7638).
+    ///
+    /// # Errors
+    /// Fails as [`from_pem`](Self::from_pem).
+    pub fn from_pem_with_thumbprint(algorithm: Algorithm, pem: &str) -> Result<Self, SigningError> {
+        let key = Self::from_pem(algorithm, pem, "")?;
+        let set = json!({ "keys": [key.public_jwk()] }).to_string();
+        let thumbprint = JwkSet::parse(set.as_bytes())
+            .ok()
+            .and_then(|set| thumbprint(set.keys.first()?))
+            .ok_or(SigningError::Import)?;
+        Self::from_pem(algorithm, pem, thumbprint)
     }
 
     fn from_pair(algorithm: Algorithm, pair: &dyn KeyPair, kid: Box<str>) -> Option<Self> {
@@ -136,6 +166,19 @@ mod tests {
     };
 
     use super::*;
+
+    /// A generated key can be kept and imported again. Its identifier depends on the key alone.
+    #[test]
+    fn a_kept_key_has_the_same_identifier() {
+        let pem = SigningKey::generate_pem(Algorithm::Es256).unwrap();
+        let import = || SigningKey::from_pem_with_thumbprint(Algorithm::Es256, &pem).unwrap();
+        assert_eq!(import().kid(), import().kid());
+        assert_eq!(import().kid().len(), 43);
+        assert_eq!(import().public_jwk()["kid"], import().kid());
+        let other = SigningKey::generate_pem(Algorithm::Es256).unwrap();
+        let other = SigningKey::from_pem_with_thumbprint(Algorithm::Es256, &other).unwrap();
+        assert_ne!(other.kid(), import().kid());
+    }
 
     /// An imported key has the original public key. A key of another type, curve or size is
     /// rejected.

@@ -80,7 +80,7 @@ impl Store for MemoryStore {
         &self,
         code: &str,
         key: Option<&str>,
-        check: impl FnOnce(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
+        check: impl Fn(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
     ) -> Result<Redemption, StoreError> {
         let state = &mut *self.0.lock();
         let Some((code, is_used)) = state.codes.get_mut(code) else {
@@ -115,7 +115,7 @@ impl Store for MemoryStore {
     async fn rotate_refresh_token(
         &self,
         presented: &str,
-        check: impl FnOnce(&Grant) -> Result<(), ErrorResponse> + Send,
+        check: impl Fn(&Grant) -> Result<(), ErrorResponse> + Send,
     ) -> Result<Rotation, StoreError> {
         let state = &mut *self.0.lock();
         let found = state.families.values_mut().find_map(|family| {

@@ -63,7 +63,7 @@ impl Sessions {
     pub(crate) fn rotate(
         &self,
         presented: &str,
-        check: impl FnOnce(&Grant) -> Result<(), ErrorResponse>,
+        check: impl Fn(&Grant) -> Result<(), ErrorResponse>,
     ) -> Result<Rotation, StoreError> {
         let Some(presented) = Handle::parse(presented) else {
             return Ok(Rotation::Unknown);
