@@ -4,17 +4,21 @@ mod credential;
 mod directory;
 mod document;
 mod grant_type;
+mod known;
 mod metadata;
 mod new_client;
 mod new_credential;
+mod redirect_policy;
 mod redirect_uri;
 
 pub use credential::{Credential, assertion_algorithms};
 pub use directory::ClientDirectory;
 pub use document::{ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document};
 pub use grant_type::GrantType;
+pub use known::{KNOWN_REDIRECTS, KnownRedirect};
 pub use metadata::parse_registration;
 pub use new_client::{ClientRegistration, NewClient};
+pub use redirect_policy::{RedirectHost, RedirectHostError, RedirectHosts, RedirectPolicy};
 pub use redirect_uri::{RedirectUri, RedirectUriError};
 
 use portcullis_metadata::Scopes;

@@ -2,7 +2,11 @@
 
 use portcullis_metadata::{Issuer, Scopes};
 
-use crate::{client::Client, error::ErrorResponse, params::Params};
+use crate::{
+    client::{Client, RedirectUri},
+    error::ErrorResponse,
+    params::Params,
+};
 
 /// What a server decides about the requests of its clients.
 ///
@@ -12,6 +16,13 @@ pub trait Policy: Send + Sync {
     /// Returns the issuer for the parameter `iss` of authorization responses. `None` omits it,
     /// which leaves clients open to mix-up attacks (RFC 9700 section 4.4).
     fn response_issuer(&self) -> Option<&Issuer>;
+
+    /// Returns whether authorization responses may be sent to this redirect URI, which the client
+    /// registered. It is called at authorization and again when a code is exchanged. The default is
+    /// `true`, for servers that check redirect URIs at registration only.
+    fn is_usable_redirect(&self, _uri: &RedirectUri) -> bool {
+        true
+    }
 
     /// Returns the scopes to grant for a request of this client.
     ///

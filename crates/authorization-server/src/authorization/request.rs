@@ -77,6 +77,15 @@ impl AuthorizationRequest {
             .with_params(params.chain(issuer_param(issuer)))
     }
 
+    /// Checks again whether the redirect URI can be used. A server that keeps the request while the
+    /// user answers must do so before it issues a code or an error.
+    ///
+    /// # Errors
+    /// Fails with [`AuthorizationError::Untrusted`] when the policy no longer accepts it.
+    pub fn check_redirect(&self, policy: &impl Policy) -> Result<(), AuthorizationError> {
+        check_redirect(policy, &self.redirect)
+    }
+
     /// Parses a request. The client and the redirect URI are validated first, because errors can be
     /// sent to the redirect URI only if both are valid (RFC 9700 section 4.11.2).
     ///
@@ -107,6 +116,7 @@ impl AuthorizationRequest {
             .get("redirect_uri")
             .map_err(|_| untrusted("The request has several redirect URIs."))?;
         let redirect = select_redirect_uri(&client, requested)?;
+        check_redirect(policy, &redirect)?;
         let (state, request) = match params.get("state") {
             Err(duplicate) => (None, Err(duplicate.into())),
             Ok(state) => {
@@ -179,6 +189,15 @@ fn select_redirect_uri(
             "The request has no redirect URI, and the client registered more than one: redirect_uri is missing.",
         )),
     }
+}
+
+fn check_redirect(policy: &impl Policy, redirect: &RedirectUri) -> Result<(), AuthorizationError> {
+    if policy.is_usable_redirect(redirect) {
+        return Ok(());
+    }
+    Err(AuthorizationError::Untrusted(
+        "The client's redirect URI is not allowed on this server. If you trust the client, ask the operator of this server to add the host of the URI to the list of redirect hosts.",
+    ))
 }
 
 /// Rejects request objects, and other response types and modes than those of the code flow.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portcullis_metadata::syntax::is_https_or_loopback_http;
 use url::{Url, form_urlencoded};
 
-/// A redirect URI: `https`, or `http` with a loopback host. Cloning is cheap.
+/// A redirect URI, which is kept as written. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectUri(Arc<Parts>);
 
@@ -24,6 +24,8 @@ pub enum RedirectUriError {
     NotAUrl,
     /// It is neither `https` nor `http` with a loopback host.
     NeitherHttpsNorLoopback,
+    /// Its scheme runs a script or reads a local document.
+    ForbiddenScheme,
     /// It has a fragment (RFC 6749 section 3.1.2).
     Fragment,
     /// It has a user name or a password.
@@ -35,10 +37,13 @@ impl RedirectUriError {
     pub const fn description(self) -> &'static str {
         match self {
             Self::NotAUrl => {
-                "a redirect URI must be an absolute URL of at most 2000 visible ASCII characters without backslashes"
+                "a redirect URI must be an absolute URL of at most 2048 visible ASCII characters without backslashes"
             }
             Self::NeitherHttpsNorLoopback => {
                 "a redirect URI must be https, or http on a loopback host"
+            }
+            Self::ForbiddenScheme => {
+                "a redirect URI must not have the scheme javascript, data, vbscript, file, blob or about"
             }
             Self::Fragment => "a redirect URI must not have a fragment",
             Self::UserInformation => "a redirect URI must not contain user information",
@@ -46,30 +51,44 @@ impl RedirectUriError {
     }
 }
 
-const MAX_LENGTH: usize = 2000;
+const MAX_LENGTH: usize = 2048;
+const FORBIDDEN_SCHEMES: [&str; 6] = ["javascript", "data", "vbscript", "file", "blob", "about"];
 
 impl RedirectUri {
-    /// Parses a redirect URI. The string is kept unchanged.
+    /// Parses a redirect URI of a server that accepts only `https`, and `http` with a loopback
+    /// host. The string is kept unchanged.
     ///
     /// # Errors
-    /// Fails when it is neither `https` nor `http` with a loopback host, or has a fragment, user
-    /// information, or characters that parsers read differently.
+    /// Fails when it is neither, or has a fragment, user information, or characters that parsers
+    /// read differently.
     pub fn parse(text: &str) -> Result<Self, RedirectUriError> {
-        // URL parsers disagree on where the host ends if there is a backslash.
-        let is_printable = text
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        if text.len() > MAX_LENGTH || !is_printable {
-            return Err(RedirectUriError::NotAUrl);
-        }
-        let url = Url::parse(text).map_err(|_| RedirectUriError::NotAUrl)?;
+        let url = parse_url(text)?;
         if !is_https_or_loopback_http(&url) {
             return Err(RedirectUriError::NeitherHttpsNorLoopback);
         }
+        Self::new(text, url)
+    }
+
+    /// Parses a redirect URI as a client may register it with a server that decides later, by its
+    /// [`RedirectPolicy`](crate::client::RedirectPolicy), which registered URIs can be used. Also
+    /// private-use schemes (RFC 8252 section 7.1) are accepted, and `http` with any host.
+    ///
+    /// # Errors
+    /// Fails when its scheme runs a script or reads a local document, and when it has a fragment,
+    /// user information, or characters that parsers read differently.
+    pub fn parse_registered(text: &str) -> Result<Self, RedirectUriError> {
+        let url = parse_url(text)?;
+        if FORBIDDEN_SCHEMES.contains(&url.scheme()) {
+            return Err(RedirectUriError::ForbiddenScheme);
+        }
+        Self::new(text, url)
+    }
+
+    fn new(text: &str, url: Url) -> Result<Self, RedirectUriError> {
         if url.fragment().is_some() {
             return Err(RedirectUriError::Fragment);
         }
-        if !url.username().is_empty() || url.password().is_some() {
+        if has_user_information(text, &url) {
             return Err(RedirectUriError::UserInformation);
         }
         Ok(Self(Arc::new(Parts {
@@ -97,14 +116,36 @@ impl RedirectUri {
         &self.0.text
     }
 
-    /// Returns the host and the port, if any, to display to the user.
+    /// Returns the parsed URL. It must not be compared, because parsing normalizes.
+    pub fn url(&self) -> &Url {
+        &self.0.url
+    }
+
+    /// Returns the scheme in lower case.
+    pub fn scheme(&self) -> &str {
+        self.0.url.scheme()
+    }
+
+    /// Returns the host and the port, if any, to display to the user. The host of an `http` or
+    /// `https` URL is in its ASCII form. Empty if the URL has none, as `com.example.app:/callback`.
     pub fn authority(&self) -> &str {
         self.0.url.authority()
     }
 
-    /// Returns whether the host is a loopback host.
+    /// Returns whether this is an `http` or `https` URL with a loopback host.
     pub fn is_loopback(&self) -> bool {
-        portcullis_metadata::syntax::is_loopback(&self.0.url)
+        matches!(self.scheme(), "http" | "https")
+            && portcullis_metadata::syntax::is_loopback(&self.0.url)
+    }
+
+    /// Returns whether only a program on the user's device can receive the response: the scheme is
+    /// neither `https`, nor `http` with another host than a loopback host (RFC 8252 section 7).
+    pub fn is_native(&self) -> bool {
+        match self.scheme() {
+            "https" => false,
+            "http" => self.is_loopback(),
+            _ => true,
+        }
     }
 
     /// Returns the redirect URI with parameters appended to its query.
@@ -140,6 +181,38 @@ impl RedirectUri {
         };
         Some((origin, rest))
     }
+}
+
+fn parse_url(text: &str) -> Result<Url, RedirectUriError> {
+    // URL parsers disagree on where the host ends if there is a backslash.
+    let is_printable = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if text.len() > MAX_LENGTH || !is_printable {
+        return Err(RedirectUriError::NotAUrl);
+    }
+    let url = Url::parse(text).map_err(|_| RedirectUriError::NotAUrl)?;
+    // A browser that is redirected to `https:client.example` reads it as a relative URL.
+    if url.has_host() && url.is_special() && !has_two_slashes(text) {
+        return Err(RedirectUriError::NotAUrl);
+    }
+    Ok(url)
+}
+
+/// Returns whether exactly two slashes follow the scheme.
+fn has_two_slashes(text: &str) -> bool {
+    text.split_once(':')
+        .and_then(|(_, rest)| rest.strip_prefix("//"))
+        .is_some_and(|rest| !rest.starts_with('/'))
+}
+
+/// Returns whether the authority has an `@`, also with an empty name, which parsers drop.
+fn has_user_information(text: &str, url: &Url) -> bool {
+    let rest = text.get(url.scheme().len()..).unwrap_or_default();
+    rest.strip_prefix("://").is_some_and(|rest| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.contains('@')
+    })
 }
 
 #[cfg(test)]
@@ -216,12 +289,78 @@ mod tests {
                 "http://client.example@127.0.0.1/",
                 RedirectUriError::UserInformation,
             ),
+            (
+                "https://@client.example/",
+                RedirectUriError::UserInformation,
+            ),
+            ("https:client.example/callback", RedirectUriError::NotAUrl),
+            ("https:///client.example/", RedirectUriError::NotAUrl),
         ] {
             assert_eq!(RedirectUri::parse(invalid), Err(error), "{invalid}");
         }
-        assert!(
-            RedirectUri::parse(&format!("https://client.example/{}", "a".repeat(2000))).is_err()
-        );
+        let with_length = |length| {
+            let uri = "https://client.example/";
+            RedirectUri::parse(&format!("{uri}{}", "a".repeat(length - uri.len())))
+        };
+        assert!(with_length(2048).is_ok());
+        assert!(with_length(2049).is_err());
+    }
+
+    #[test]
+    fn any_scheme_can_be_registered_unless_it_is_dangerous() {
+        for (registered, is_native) in [
+            ("cursor://anysphere.cursor-mcp/oauth/callback", true),
+            ("vscode://vendor.extension/callback", true),
+            ("com.example.app:/callback", true),
+            ("com.example.app:/callback?next=https://a@b", true),
+            ("cursor://localhost/callback", true),
+            ("http://127.0.0.1/callback", true),
+            ("http://client.example/callback", false),
+            ("https://client.example/callback", false),
+            ("https://localhost/callback", false),
+        ] {
+            let uri = RedirectUri::parse_registered(registered).unwrap();
+            assert_eq!((uri.as_str(), uri.is_native()), (registered, is_native));
+        }
+        for (invalid, error) in [
+            ("javascript:alert(1)", RedirectUriError::ForbiddenScheme),
+            (
+                "JavaScript://x/%0aalert(1)",
+                RedirectUriError::ForbiddenScheme,
+            ),
+            ("data:text/html,x", RedirectUriError::ForbiddenScheme),
+            ("vbscript:x", RedirectUriError::ForbiddenScheme),
+            ("file:///etc/passwd", RedirectUriError::ForbiddenScheme),
+            (
+                "blob:https://client.example/1",
+                RedirectUriError::ForbiddenScheme,
+            ),
+            ("about:blank", RedirectUriError::ForbiddenScheme),
+            (" javascript:alert(1)", RedirectUriError::NotAUrl),
+            ("java\tscript:alert(1)", RedirectUriError::NotAUrl),
+            ("/callback", RedirectUriError::NotAUrl),
+            ("cursor://app/callback#", RedirectUriError::Fragment),
+            ("com.example.app:/callback#x", RedirectUriError::Fragment),
+            (
+                "cursor://user@app/callback",
+                RedirectUriError::UserInformation,
+            ),
+            ("cursor://@app/callback", RedirectUriError::UserInformation),
+        ] {
+            let parsed = RedirectUri::parse_registered(invalid);
+            assert_eq!(parsed, Err(error), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_a_private_use_scheme_is_not_a_loopback_host() {
+        for uri in ["cursor://localhost/callback", "app://127.0.0.1:1/callback"] {
+            let registered = RedirectUri::parse_registered(uri).unwrap();
+            assert!(!registered.is_loopback(), "{uri}");
+            assert!(registered.match_requested(uri).is_some(), "{uri}");
+            let other = uri.replace("/callback", ":2/callback");
+            assert!(registered.match_requested(&other).is_none(), "{other}");
+        }
     }
 
     /// The strings must be identical, except for the port of a loopback host.
@@ -344,6 +483,17 @@ mod tests {
             prop_assert_eq!(after.pop(), Some(("state".to_owned(), state)));
             prop_assert_eq!(after, before);
             prop_assert_eq!(url.authority(), "127.0.0.1:1");
+        }
+
+        /// A registered URI of any form matches only itself, or a loopback URL.
+        #[test]
+        fn another_port_is_accepted_for_loopback_only(registered in "[a-z.]{1,6}:/{0,3}[a-z.:0-9@/?]{0,12}", requested in "[a-z.]{1,6}:/{0,3}[a-z.:0-9@/?]{0,12}") {
+            if let Ok(registered) = RedirectUri::parse_registered(&registered)
+                && let Some(matched) = registered.match_requested(&requested)
+            {
+                prop_assert_eq!(matched.as_str(), &*requested);
+                prop_assert!(matched == registered || matched.is_loopback());
+            }
         }
 
         #[test]

@@ -2,6 +2,7 @@
 
 use crate::{
     authentication::AuthenticatedClient,
+    client::RedirectUri,
     error::{ErrorCode, ErrorResponse},
     grant::AuthorizationCode,
     params::Params,
@@ -14,7 +15,7 @@ use crate::{
 /// DPoP key of the request, if any.
 ///
 /// Client, redirect URI, PKCE verifier, resource and DPoP key are checked within the operation that
-/// consumes the code. A second use ends the grant.
+/// consumes the code, and whether the redirect URI is still usable. A second use ends the grant.
 ///
 /// # Errors
 /// Fails when a parameter is missing or wrong, or the code is unknown, expired, or used.
@@ -48,6 +49,10 @@ pub async fn exchange_code(
             return Err(invalid("code_verifier does not match the code_challenge"));
         }
         policy.check_audience(form, code.grant.audience.as_deref())?;
+        let redirect = RedirectUri::parse_registered(&code.redirect_uri);
+        if !redirect.is_ok_and(|redirect| policy.is_usable_redirect(&redirect)) {
+            return Err(invalid("the redirect URI is no longer allowed"));
+        }
         if code.key.is_some() && code.key.as_deref() != key {
             return Err(invalid(
                 "the code is bound to a DPoP key, but the request has no proof with that key",

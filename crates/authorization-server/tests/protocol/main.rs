@@ -5,6 +5,7 @@
 mod authentication;
 mod authorization;
 mod codes;
+mod redirect_policy;
 mod refresh;
 mod registration;
 mod store;

@@ -7,7 +7,9 @@ use portcullis_authorization_server::{
     AuthorizationCode, ErrorCode, ErrorResponse, Grant, Params, Policy, RefreshRequest, Store,
     authentication::AuthenticatedClient,
     authorization::{AuthorizationRequest, User},
-    client::{Client, ClientDirectory, Credential, GrantType, RedirectUri},
+    client::{
+        Client, ClientDirectory, Credential, GrantType, RedirectHosts, RedirectPolicy, RedirectUri,
+    },
     resource::{check_resource, parse_resource, single_resource},
     scopes::{grant_scopes, parse_scopes},
 };
@@ -17,11 +19,14 @@ use crate::store::MemoryStore;
 
 pub(crate) const RESOURCE: &str = "https://mcp.example.com/mcp";
 pub(crate) const REDIRECT: &str = "http://127.0.0.1:4321/callback";
+/// A redirect URI of `client-c` that is usable only if its host is listed.
+pub(crate) const HOSTED_REDIRECT: &str = "https://client.example/callback";
 
 pub(crate) struct Server {
     pub(crate) issuer: Issuer,
     pub(crate) scopes: Scopes,
     pub(crate) store: MemoryStore,
+    pub(crate) redirects: RedirectHosts,
 }
 
 impl Server {
@@ -30,6 +35,7 @@ impl Server {
             issuer: Issuer::parse("https://mcp.example.com").unwrap(),
             scopes: Scopes::parse("mcp:tools mcp:admin").unwrap(),
             store: MemoryStore::default(),
+            redirects: RedirectHosts::default(),
         }
     }
 
@@ -84,6 +90,22 @@ pub(crate) fn client(id: &str) -> AuthenticatedClient {
     }
 }
 
+/// Returns a public client whose redirect URIs are only partly usable.
+fn hosted_client() -> Client {
+    let uris = [REDIRECT, HOSTED_REDIRECT, "app:/callback"];
+    Client {
+        name: None,
+        redirect_uris: uris
+            .map(|uri| RedirectUri::parse_registered(uri).unwrap())
+            .into(),
+        credential: Credential::None,
+        grant_types: vec![GrantType::AuthorizationCode],
+        scopes: None,
+        may_introspect: false,
+        is_document: false,
+    }
+}
+
 /// Returns the parameters of a form.
 pub(crate) fn form(pairs: &[(&str, &str)]) -> Params {
     let encoded = url::form_urlencoded::Serializer::new(String::new())
@@ -96,6 +118,7 @@ impl ClientDirectory for Server {
     async fn find(&self, id: &str, _headers: &HeaderMap) -> Result<Arc<Client>, ErrorResponse> {
         match id {
             "client-a" | "client-b" => Ok(client(id).client),
+            "client-c" => Ok(Arc::new(hosted_client())),
             _ => Err(ErrorResponse::new(
                 ErrorCode::InvalidClient,
                 "The client is unknown.",
@@ -107,6 +130,10 @@ impl ClientDirectory for Server {
 impl Policy for Server {
     fn response_issuer(&self) -> Option<&Issuer> {
         Some(&self.issuer)
+    }
+
+    fn is_usable_redirect(&self, uri: &RedirectUri) -> bool {
+        self.redirects.is_usable(uri)
     }
 
     fn scopes(&self, client: &Client, params: &Params) -> Result<Scopes, ErrorResponse> {
