@@ -10,6 +10,7 @@ mod new_client;
 mod new_credential;
 mod redirect_policy;
 mod redirect_uri;
+mod registration_rules;
 
 pub use credential::{Credential, assertion_algorithms};
 pub use directory::ClientDirectory;
@@ -20,6 +21,7 @@ pub use metadata::parse_registration;
 pub use new_client::{ClientRegistration, NewClient};
 pub use redirect_policy::{RedirectHost, RedirectHostError, RedirectHosts, RedirectPolicy};
 pub use redirect_uri::{RedirectUri, RedirectUriError};
+pub use registration_rules::RegistrationRules;
 
 use portcullis_metadata::Scopes;
 

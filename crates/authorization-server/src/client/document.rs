@@ -8,7 +8,7 @@ use portcullis_metadata::client::{ClientIdMetadataDocument, ClientIdUrl};
 
 use crate::{
     client::{
-        Client, Credential,
+        Client, Credential, RegistrationRules,
         metadata::{parse_grant_types, parse_keys, parse_name, parse_redirect_uris},
     },
     error::ErrorResponse,
@@ -72,12 +72,13 @@ pub async fn fetch_client_document(
     fetch: &dyn Fetch,
     policy: UrlPolicy,
     limits: &DocumentLimits,
+    rules: RegistrationRules<'_>,
     id: &ClientIdUrl,
 ) -> Result<FetchedClient, ClientDocumentError> {
     let mut request = FetchRequest::get(id.url().clone(), policy);
     (request.max_body, request.timeout) = (limits.max_size, limits.timeout);
     let response = fetch.fetch(request).await?;
-    let client = parse_client(id, &response).map_err(ClientDocumentError::Invalid)?;
+    let client = parse_client(id, &response, rules).map_err(ClientDocumentError::Invalid)?;
     Ok(FetchedClient {
         client,
         age: cache_lifetime(limits, &response.headers),
@@ -87,7 +88,11 @@ pub async fn fetch_client_document(
 /// Creates a client from a response with its document. The rules are those of open registration,
 /// except that redirect URIs are required and the only authentication methods are `none`, the
 /// default, and `private_key_jwt`.
-fn parse_client(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'static str> {
+fn parse_client(
+    id: &ClientIdUrl,
+    response: &FetchResponse,
+    rules: RegistrationRules<'_>,
+) -> Result<Client, &'static str> {
     if response.status != StatusCode::OK {
         return Err("the status is not 200");
     }
@@ -108,10 +113,10 @@ fn parse_client(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'
         _ => return Err("token_endpoint_auth_method is neither none nor private_key_jwt"),
     };
     Ok(Client {
-        name: parse_name(&metadata).map_err(description)?,
-        redirect_uris: parse_redirect_uris(&metadata).map_err(description)?,
+        name: parse_name(&metadata, rules).map_err(description)?,
+        redirect_uris: parse_redirect_uris(&metadata, rules).map_err(description)?,
         credential,
-        grant_types: parse_grant_types(&metadata).map_err(description)?,
+        grant_types: parse_grant_types(&metadata, rules).map_err(description)?,
         scopes: None,
         may_introspect: false,
         is_document: true,

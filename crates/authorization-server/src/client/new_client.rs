@@ -6,7 +6,7 @@ use portcullis_metadata::client::{ClientMetadata, ClientRegistrationResponse};
 
 use crate::{
     client::{
-        Client, Credential, GrantType,
+        Client, Credential, GrantType, RegistrationRules,
         metadata::{RESPONSE_TYPE, parse_grant_types, parse_name, parse_redirect_uris},
         new_credential::NewCredential,
     },
@@ -33,8 +33,8 @@ pub struct ClientRegistration {
 }
 
 impl NewClient {
-    /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591
-    /// section 3.2.1 requires. A client that is updated keeps its `current` secret if it keeps its
+    /// Validates client metadata by these rules. Unsupported members are ignored and not returned, as
+    /// RFC 7591 section 3.2.1 requires. A client that is updated keeps its `current` secret if it keeps its
     /// authentication method.
     ///
     /// # Errors
@@ -42,13 +42,14 @@ impl NewClient {
     /// system gives no random bytes for a secret.
     pub fn from_metadata(
         metadata: ClientMetadata,
+        rules: RegistrationRules<'_>,
         current: Option<&Credential>,
     ) -> Result<Self, ErrorResponse> {
-        let name = parse_name(&metadata)?;
-        let grant_types = parse_grant_types(&metadata)?;
+        let name = parse_name(&metadata, rules)?;
+        let grant_types = parse_grant_types(&metadata, rules)?;
         let uses_codes = grant_types.contains(&GrantType::AuthorizationCode);
         let redirect_uris = if uses_codes || !metadata.redirect_uris.is_empty() {
-            parse_redirect_uris(&metadata)?
+            parse_redirect_uris(&metadata, rules)?
         } else {
             Vec::new()
         };
@@ -57,9 +58,16 @@ impl NewClient {
             credential,
             secret,
             jwks,
-        } = NewCredential::from_metadata(&metadata, current)?;
+        } = if rules.is_lenient() {
+            NewCredential::reduced(&metadata, &redirect_uris)?
+        } else {
+            NewCredential::from_metadata(&metadata, current)?
+        };
         let registered = ClientMetadata {
-            redirect_uris: metadata.redirect_uris,
+            redirect_uris: redirect_uris
+                .iter()
+                .map(|uri| uri.as_str().to_owned())
+                .collect(),
             client_name: name.as_deref().map(str::to_owned),
             grant_types: grant_types
                 .iter()

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     client::{
-        Credential,
+        Credential, RedirectUri,
         metadata::{invalid, parse_keys},
     },
     error::ErrorResponse,
@@ -32,12 +32,7 @@ impl NewCredential {
         // RFC 7591 section 2: the default is client_secret_basic.
         let method = metadata.token_endpoint_auth_method.as_deref();
         match method.unwrap_or("client_secret_basic") {
-            "none" => Ok(Self {
-                method: "none",
-                credential: Credential::None,
-                secret: None,
-                jwks: None,
-            }),
+            "none" => Ok(Self::public()),
             "client_secret_basic" => {
                 let kept = match current {
                     Some(Credential::SecretBasic(secret)) => Some(secret),
@@ -64,6 +59,39 @@ impl NewCredential {
             _ => Err(invalid(
                 "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
             )),
+        }
+    }
+
+    /// Creates the credential for the requested method, or `none` if the method is not supported. A
+    /// native client is public: each copy of the program contains its secret (RFC 8252 section
+    /// 8.5).
+    pub(super) fn reduced(
+        metadata: &ClientMetadata,
+        redirect_uris: &[RedirectUri],
+    ) -> Result<Self, ErrorResponse> {
+        let is_supported = match metadata.token_endpoint_auth_method.as_deref() {
+            None | Some("client_secret_basic" | "client_secret_post") => true,
+            Some(Credential::PRIVATE_KEY_JWT) => metadata.jwks.is_some(),
+            Some(_) => false,
+        };
+        if !is_supported || redirect_uris.iter().all(RedirectUri::is_native) {
+            return Ok(Self::public());
+        }
+        // Without `jwks_uri`: keys at a URL that anyone can register are not fetched.
+        let metadata = ClientMetadata {
+            token_endpoint_auth_method: metadata.token_endpoint_auth_method.clone(),
+            jwks: metadata.jwks.clone(),
+            ..ClientMetadata::default()
+        };
+        Self::from_metadata(&metadata, None)
+    }
+
+    fn public() -> Self {
+        Self {
+            method: "none",
+            credential: Credential::None,
+            secret: None,
+            jwks: None,
         }
     }
 

@@ -5,6 +5,7 @@
 mod authentication;
 mod authorization;
 mod codes;
+mod lenient_registration;
 mod redirect_policy;
 mod refresh;
 mod registration;

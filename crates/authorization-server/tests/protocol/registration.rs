@@ -2,7 +2,7 @@
 
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse,
-    client::{GrantType, NewClient, parse_registration},
+    client::{GrantType, NewClient, RegistrationRules, parse_registration},
     register,
 };
 use portcullis_metadata::UnixTime;
@@ -10,7 +10,8 @@ use portcullis_metadata::UnixTime;
 use crate::support::Server;
 
 fn parse(body: &str) -> Result<NewClient, ErrorResponse> {
-    NewClient::from_metadata(parse_registration(body.as_bytes())?, None)
+    let metadata = parse_registration(body.as_bytes())?;
+    NewClient::from_metadata(metadata, RegistrationRules::Strict, None)
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderMap;
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse,
-    client::{Client, ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document},
+    client::{Client, ClientDocumentError, DocumentLimits, FetchedClient, RegistrationRules, fetch_client_document},
 };
 use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_metadata::{Clock, client::ClientIdUrl, syntax::is_loopback};
@@ -92,7 +92,14 @@ impl ClientDocuments {
             return Err(NOT_FETCHED);
         }
         let _permit = self.fetch_permits.try_acquire().map_err(|_| BUSY)?;
-        let fetched = fetch_client_document(&*self.fetch, self.policy, &LIMITS, id).await;
+        let fetched = fetch_client_document(
+            &*self.fetch,
+            self.policy,
+            &LIMITS,
+            RegistrationRules::Strict,
+            id,
+        )
+        .await;
         let FetchedClient { client, age } = fetched.map_err(|error| {
             let message = match error {
                 ClientDocumentError::Fetch(_) => "cannot fetch a client's metadata document",

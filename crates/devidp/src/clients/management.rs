@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Method, StatusCode};
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse,
-    client::{NewClient, parse_registration},
+    client::{NewClient, RegistrationRules, parse_registration},
 };
 use portcullis_metadata::{Secret, client::ClientMetadata};
 
@@ -71,7 +71,11 @@ fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply
     let NewClient {
         client,
         mut information,
-    } = NewClient::from_metadata(metadata, Some(&client.credential))?;
+    } = NewClient::from_metadata(
+        metadata,
+        RegistrationRules::Strict,
+        Some(&client.credential),
+    )?;
     let next_token = generate_registration_token()?;
     let next_hash = RegistrationTokenHash::of(&next_token);
     let updated = with_client(app, id, &token, |registered| {

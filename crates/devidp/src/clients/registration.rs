@@ -4,7 +4,7 @@ mod provider_rules;
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
     ErrorResponse,
-    client::{ClientRegistration, NewClient, RedirectUri, parse_registration},
+    client::{ClientRegistration, NewClient, RedirectUri, RegistrationRules, parse_registration},
     random_secret,
 };
 use portcullis_metadata::client::ClientMetadata;
@@ -53,7 +53,7 @@ async fn register_client(
         provider_rules::check_scopes(&settings.scopes, &metadata)?;
     }
     adapt_method(&mut metadata, settings.client_authentication_mode);
-    let client = NewClient::from_metadata(metadata, None)?;
+    let client = NewClient::from_metadata(metadata, RegistrationRules::Strict, None)?;
     store(app, client).await
 }
 
