@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod keys;
+mod pages;
 mod sealed;
 mod settings;
 

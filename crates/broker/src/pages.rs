@@ -1,0 +1,30 @@
+//! The pages that a browser shows: HTML without script, and the headers that go with each page.
+
+// Until the endpoints use every page.
+#![allow(dead_code, unused_imports)]
+
+mod colour;
+mod consent;
+mod continue_page;
+mod error_page;
+mod escaped;
+mod headers;
+mod layout;
+mod no_cookie;
+mod other_machine;
+mod redirect_target;
+#[cfg(test)]
+mod testing;
+mod unknown_client;
+
+pub(crate) use consent::{
+    ALLOW_PREFIX, ClientView, ConsentPage, DENY, ProviderView, ResourceView, ScopeView,
+};
+pub(crate) use continue_page::ContinuePage;
+pub(crate) use error_page::ErrorPage;
+pub(crate) use headers::Page;
+pub(crate) use layout::Layout;
+pub(crate) use no_cookie::NoCookiePage;
+pub(crate) use other_machine::OtherMachinePage;
+pub(crate) use redirect_target::RedirectTarget;
+pub(crate) use unknown_client::UnknownClientPage;
