@@ -5,6 +5,7 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -20,11 +21,11 @@ use crate::{
 /// The maximum size of a file with keys, in bytes.
 const MAX_KEYS: usize = 16 * 1024;
 
-/// A directory that this process alone uses, until the value is dropped.
-#[derive(Debug)]
+/// A directory that this process alone uses, until the value and its clones are dropped.
+#[derive(Clone, Debug)]
 pub struct StateDirectory {
     path: PathBuf,
-    _lock: File,
+    _lock: Arc<File>,
 }
 
 impl StateDirectory {
@@ -63,7 +64,7 @@ impl StateDirectory {
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
-                _lock: lock,
+                _lock: Arc::new(lock),
             }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse {
                 path: path.to_owned(),

@@ -8,3 +8,5 @@ pub(crate) const KEYS: &str = "session-keys";
 pub(crate) const ENDS: &str = "session-ends";
 /// The last uses of sessions.
 pub(crate) const USES: &str = "session-uses";
+/// The [records](crate::records::FileRecords).
+pub(crate) const RECORDS: &str = "records.redb";

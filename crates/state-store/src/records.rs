@@ -1,7 +1,13 @@
 //! [`RecordStore`]: durable records that are changed by compare and swap.
 
+mod error;
+mod file;
+mod memory;
+
 use portcullis_metadata::UnixTime;
 use zeroize::Zeroizing;
+
+pub use self::{error::RecordError, file::FileRecords, memory::MemoryRecords};
 
 /// A boxed future, as an object-safe trait returns it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -12,8 +18,8 @@ pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a
 /// its writes are made if all of its conditions hold, and none of them otherwise. It returns after
 /// the change is durable.
 ///
-/// Records expire. An expired record is absent in every method, whether it has been removed yet or
-/// not.
+/// Records expire. At its time of expiry and later, a record is absent for every method but
+/// [`count`](Self::count) and [`Condition::Below`], whether it has been removed yet or not.
 pub trait RecordStore: Send + Sync + 'static {
     /// Returns a record. `None` if there is none.
     ///
@@ -28,7 +34,8 @@ pub trait RecordStore: Send + Sync + 'static {
     /// Makes a change. See [`Outcome`].
     ///
     /// # Errors
-    /// Fails when the change cannot be made durable. It may have been made nevertheless.
+    /// Fails when the change cannot be made durable. It may have been made nevertheless, unless the
+    /// error is [`RecordError::TooLarge`] or [`RecordError::QueueFull`].
     fn commit(&self, change: Change) -> BoxFuture<'_, Result<Outcome, RecordError>>;
 
     /// Returns records in the order of their keys: at most `limit` ones whose key begins with
@@ -50,7 +57,8 @@ pub trait RecordStore: Send + Sync + 'static {
     /// Fails when the store cannot be read.
     fn count(&self, table: Table) -> BoxFuture<'_, Result<u64, RecordError>>;
 
-    /// Removes expired records, at most a bounded number at a time. Call it every few seconds.
+    /// Removes expired records, at most [`MAX_SWEPT`] at a time, those first that expired first.
+    /// Call it every few seconds.
     ///
     /// # Errors
     /// Fails when the store cannot be changed.
@@ -92,7 +100,7 @@ pub enum Condition {
         /// The expected value.
         expected: Option<Zeroizing<Vec<u8>>>,
     },
-    /// The table has fewer records than `max`.
+    /// The table has fewer records than `max`. Expired ones that were not removed yet count.
     Below {
         /// The table.
         table: Table,
@@ -135,14 +143,29 @@ pub enum Outcome {
     Full,
 }
 
-/// Why a store of records cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// The file cannot be read or written.
-    #[error("the file of records cannot be used")]
-    File(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The store was closed.
-    #[error("the store of records is closed")]
-    Closed,
+/// The maximum length of a key, in bytes.
+pub const MAX_KEY: usize = 1024;
+/// The maximum length of a value, in bytes.
+pub const MAX_VALUE: usize = 256 * 1024;
+/// The maximum number of records that one [`sweep`](RecordStore::sweep) removes.
+pub const MAX_SWEPT: usize = 2048;
+
+impl Change {
+    /// Checks that a store can hold what the change writes.
+    fn check_size(&self) -> Result<(), RecordError> {
+        let fits = |write: &Write| match write {
+            Write::Put { key, record, .. } => {
+                key.len() <= MAX_KEY && record.value.len() <= MAX_VALUE
+            }
+            Write::Delete { .. } => true,
+        };
+        if self.writes.iter().all(fits) {
+            Ok(())
+        } else {
+            Err(RecordError::TooLarge)
+        }
+    }
 }
+
+#[cfg(test)]
+mod suite;

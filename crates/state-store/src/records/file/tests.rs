@@ -1,0 +1,306 @@
+//! Records survive restarts, kills and crashes; failures are reported, and end with their cause.
+
+mod backends;
+mod kill;
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use portcullis_metadata::{SystemClock, UnixTime};
+use portcullis_testkit::ManualClock;
+use redb::backends::FileBackend;
+use zeroize::Zeroizing;
+
+use self::backends::{CrashingDisk, FailingFile};
+use super::{super::suite, *};
+use crate::{
+    file_names::RECORDS,
+    records::{Condition, Write},
+};
+
+const LEFT: Table = Table("left");
+const RIGHT: Table = Table("right");
+
+fn open(path: &Path) -> Result<FileRecords, RecordError> {
+    let directory = StateDirectory::open(path).unwrap();
+    FileRecords::open(&directory, Arc::new(SystemClock::new()))
+}
+
+fn code<T>(result: Result<T, RecordError>) -> &'static str {
+    result.err().map_or("", |error| error.code())
+}
+
+/// A change that writes the same number to two tables, after the one before it.
+fn numbered(number: u64) -> Change {
+    let value = |number: u64| Zeroizing::new(number.to_string().into_bytes());
+    let put = |table, key: String| Write::Put {
+        table,
+        key: key.into_bytes().into(),
+        record: StoredRecord {
+            value: value(number),
+            expires: UnixTime::from_secs(1 << 40),
+        },
+    };
+    let before = number.checked_sub(1).map(value);
+    Change {
+        conditions: vec![Condition::Value {
+            table: LEFT,
+            key: Box::from(*b"last"),
+            expected: before,
+        }],
+        writes: vec![
+            put(LEFT, "last".to_owned()),
+            put(LEFT, number.to_string()),
+            put(RIGHT, number.to_string()),
+        ],
+    }
+}
+
+/// Returns how many numbered changes a store has. Fails if one of them is half there.
+async fn numbered_changes(store: &FileRecords) -> u64 {
+    let changes = store.count(RIGHT).await.unwrap();
+    for number in 0..changes {
+        let key = number.to_string();
+        for table in [LEFT, RIGHT] {
+            let record = store.get(table, key.as_bytes()).await.unwrap().unwrap();
+            assert_eq!(*record.value, key.as_bytes());
+        }
+    }
+    let last = store.get(LEFT, b"last").await.unwrap();
+    let last = last.map(|record| String::from_utf8(record.value.to_vec()).unwrap());
+    assert_eq!(last, changes.checked_sub(1).map(|last| last.to_string()));
+    let expected = if changes == 0 { 0 } else { changes + 1 };
+    assert_eq!(store.count(LEFT).await.unwrap(), expected);
+    changes
+}
+
+#[tokio::test]
+async fn records_in_a_file_keep_to_the_contract() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let records = FileRecords::open(&directory, Arc::new(clock.clone())).unwrap();
+    suite::run(Arc::new(records), &clock).await;
+}
+
+/// ST3: a restart keeps what was committed. The file is private, and its directory stays locked.
+#[tokio::test]
+async fn a_restart_keeps_records() {
+    let parent = tempfile::tempdir().unwrap();
+    for number in 0..3 {
+        let records = open(parent.path()).unwrap();
+        assert_eq!(numbered_changes(&records).await, number);
+        let committed = records.commit(numbered(number)).await;
+        assert_eq!(committed.unwrap(), Outcome::Committed);
+        let locked = StateDirectory::open(parent.path()).err();
+        assert_eq!(locked.map(|error| error.code()), Some("state.in_use"));
+        drop(records);
+        let metadata = fs::metadata(parent.path().join(RECORDS)).unwrap();
+        assert_eq!(metadata.mode() & 0o777, 0o600);
+    }
+    let names = fs::read_dir(parent.path()).unwrap();
+    assert_eq!(names.count(), 2, "the lock and the records");
+}
+
+/// What waits is written when the store is dropped, and changes are made in the order of the calls.
+#[tokio::test]
+async fn dropping_writes_what_waits() {
+    let parent = tempfile::tempdir().unwrap();
+    let records = open(parent.path()).unwrap();
+    for number in 0..100 {
+        drop(records.commit(numbered(number)));
+    }
+    drop(records);
+    assert_eq!(numbered_changes(&open(parent.path()).unwrap()).await, 100);
+}
+
+/// ST3: a power failure at any write loses no change that was answered, and leaves none half done.
+#[tokio::test]
+async fn a_crash_leaves_no_half_change() {
+    let parent = tempfile::tempdir().unwrap();
+    let disk = CrashingDisk::default();
+    let access = disk.clone();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let file = RecordsFile::new(&directory)
+        .with_access(move |builder, file| builder.create_with_backend(access.open(file)));
+    RecordsFile::new(&directory).create_if_missing().unwrap();
+    let records = FileRecords::start(file, Arc::new(SystemClock::new())).unwrap();
+    let mut crashes = 0;
+    for number in 0..20 {
+        disk.take_images();
+        let committed = records.commit(numbered(number)).await;
+        assert_eq!(committed.unwrap(), Outcome::Committed);
+        for image in disk.take_images() {
+            let crashed = tempfile::tempdir().unwrap();
+            let locked = StateDirectory::open(crashed.path()).unwrap();
+            fs::write(crashed.path().join(RECORDS), image).unwrap();
+            let recovered = FileRecords::open(&locked, Arc::new(SystemClock::new())).unwrap();
+            let changes = numbered_changes(&recovered).await;
+            assert!(
+                [number, number + 1].contains(&changes),
+                "{changes} of {number}"
+            );
+            crashes += 1;
+        }
+    }
+    assert!(crashes >= 40, "{crashes}");
+}
+
+/// ST4: a change that cannot be written fails, and so do reads. Both work again when there is space
+/// again.
+#[tokio::test]
+async fn a_full_disk_is_reported_and_recovers() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let access = Arc::clone(&is_full);
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let file = RecordsFile::new(&directory).with_access(move |builder, file| {
+        builder.create_with_backend(FailingFile {
+            file: FileBackend::new(file)?,
+            is_full: Arc::clone(&access),
+        })
+    });
+    let records = FileRecords::start(file, Arc::new(clock.clone())).unwrap();
+    records.commit(numbered(0)).await.unwrap();
+    for number in 1..4 {
+        is_full.store(true, Ordering::SeqCst);
+        for _ in 0..3 {
+            assert_eq!(code(records.commit(numbered(number)).await), "records.file");
+        }
+        assert_eq!(code(records.get(LEFT, b"last").await), "records.file");
+        assert_eq!(code(records.sweep().await), "records.file");
+        is_full.store(false, Ordering::SeqCst);
+        assert_eq!(
+            code(records.commit(numbered(number)).await),
+            "records.file",
+            "it is not tried in each change"
+        );
+        clock.advance(Duration::from_secs(1));
+        let committed = records.commit(numbered(number)).await;
+        assert_eq!(committed.unwrap(), Outcome::Committed);
+        assert_eq!(numbered_changes(&records).await, number + 1);
+    }
+}
+
+/// A damaged file is an error with its own code at the start, never an empty store and never a
+/// panic.
+#[tokio::test]
+async fn a_damaged_file_is_an_error() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join(RECORDS);
+    let records = open(parent.path()).unwrap();
+    for number in 0..200 {
+        drop(records.commit(numbered(number)));
+    }
+    drop(records);
+    let intact = fs::read(&path).unwrap();
+    let is_usable = |content: &[u8], what: &str| {
+        fs::write(&path, content).unwrap();
+        let code = code(open(parent.path()));
+        assert!(
+            ["", "records.corrupt", "records.version"].contains(&code),
+            "{what}: {code}"
+        );
+        code.is_empty()
+    };
+    for eighth in 0..8 {
+        assert!(!is_usable(
+            &intact[..intact.len() * eighth / 8],
+            "truncated"
+        ));
+    }
+    assert!(!is_usable(&intact[..100], "truncated"));
+    assert!(!is_usable(b"another format", "another format"));
+    let mut unusable = 0;
+    for page in 0..intact.len() / 4096 {
+        let mut damaged = intact.clone();
+        damaged[page * 4096 + 100..page * 4096 + 164].fill(0xa5);
+        unusable += usize::from(!is_usable(&damaged, &format!("page {page}")));
+    }
+    assert!(unusable > 5, "{unusable} damaged pages were noticed");
+    fs::write(&path, &intact).unwrap();
+    assert_eq!(numbered_changes(&open(parent.path()).unwrap()).await, 200);
+}
+
+/// A database of another version is not used, and not changed.
+#[test]
+fn another_version_is_an_error() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    drop(redb::Database::create(parent.path().join(RECORDS)).unwrap());
+    let clock = Arc::new(SystemClock::new());
+    assert_eq!(
+        code(FileRecords::open(&directory, clock)),
+        "records.version"
+    );
+}
+
+/// A creation that a crash has interrupted is repeated, and a directory without access is an error.
+#[tokio::test]
+async fn the_file_is_created_completely() {
+    let parent = tempfile::tempdir().unwrap();
+    fs::write(parent.path().join("records.new"), "half of a file").unwrap();
+    let records = open(parent.path()).unwrap();
+    assert_eq!(numbered_changes(&records).await, 0);
+    drop(records);
+
+    let parent = tempfile::tempdir().unwrap();
+    fs::create_dir(parent.path().join(RECORDS)).unwrap();
+    assert_eq!(code(open(parent.path())), "records.file");
+
+    let parent = tempfile::tempdir().unwrap();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    fs::remove_dir_all(parent.path()).unwrap();
+    let clock = Arc::new(SystemClock::new());
+    assert_eq!(code(FileRecords::open(&directory, clock)), "records.file");
+}
+
+/// No memory is filled while the disk is slow: further changes fail.
+#[tokio::test]
+async fn the_queue_is_bounded() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut records = open(parent.path()).unwrap();
+    let (jobs, waiting) = sync_channel(2);
+    let running = records.jobs.replace(jobs);
+    let sent: Vec<_> = (0..3)
+        .map(|number| records.commit(numbered(number)))
+        .collect();
+    for job in sent.into_iter().skip(2) {
+        assert_eq!(code(job.await), "records.full_queue");
+    }
+    drop(waiting);
+    assert_eq!(code(records.commit(numbered(0)).await), "records.closed");
+    drop(running);
+}
+
+/// A sweep removes a bounded number of records, and no record that was renewed.
+#[tokio::test]
+async fn a_sweep_is_bounded() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let records = FileRecords::open(&directory, Arc::new(clock.clone())).unwrap();
+    let total = crate::records::MAX_SWEPT as u64 + 10;
+    let writes = (0..total)
+        .map(|number| Write::Put {
+            table: LEFT,
+            key: Box::from(number.to_be_bytes()),
+            record: StoredRecord {
+                value: Zeroizing::default(),
+                expires: clock.now(),
+            },
+        })
+        .collect();
+    let conditions = Vec::new();
+    records.commit(Change { conditions, writes }).await.unwrap();
+    for left in [total, 10, 0, 0] {
+        assert_eq!(records.count(LEFT).await.unwrap(), left);
+        records.sweep().await.unwrap();
+    }
+}
