@@ -1,5 +1,6 @@
 //! Clients: who they are, what they may do, and how they introduce themselves.
 
+mod client_id;
 mod credential;
 mod directory;
 mod document;
@@ -11,7 +12,10 @@ mod new_credential;
 mod redirect_policy;
 mod redirect_uri;
 mod registration_rules;
+mod secret_hash;
+mod stored_client;
 
+pub use client_id::derive_client_id;
 pub use credential::{Credential, assertion_algorithms};
 pub use directory::ClientDirectory;
 pub use document::{ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document};
@@ -22,6 +26,8 @@ pub use new_client::{ClientRegistration, NewClient};
 pub use redirect_policy::{RedirectHost, RedirectHostError, RedirectHosts, RedirectPolicy};
 pub use redirect_uri::{RedirectUri, RedirectUriError};
 pub use registration_rules::RegistrationRules;
+pub use secret_hash::SecretHash;
+pub use stored_client::{StoredClient, StoredClientError, StoredCredential};
 
 use portcullis_metadata::Scopes;
 

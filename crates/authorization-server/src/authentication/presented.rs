@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     authentication::client_assertion::{self, ClientAssertion},
-    client::Credential,
+    client::{Credential, SecretHash},
     error::{ErrorCode, ErrorResponse},
     params::Params,
     store::Store,
@@ -93,6 +93,13 @@ impl<'a> PresentedCredential<'a> {
             (Credential::SecretPost(secret), Presented::Post { secret: given, .. }) => {
                 check_secret(secret, given)
             }
+            (Credential::HashedSecret(SecretMethod::Basic, hash), Presented::Basic(basic)) => {
+                check_hashed_secret(hash, &basic.secret)
+            }
+            (
+                Credential::HashedSecret(SecretMethod::Post, hash),
+                Presented::Post { secret: given, .. },
+            ) => check_hashed_secret(hash, given),
             (Credential::Keys(keys), Presented::Assertion(assertion)) => {
                 assertion.verify(store, keys, audience, now).await
             }
@@ -136,6 +143,8 @@ impl<'a> PresentedCredential<'a> {
     }
 }
 
+const WRONG_SECRET: ErrorResponse = failed("the client secret is wrong");
+
 /// Compares a presented secret with the registered one, in constant time.
 ///
 /// # Errors
@@ -144,7 +153,15 @@ pub fn check_secret(registered: &Secret, presented: &Secret) -> Result<(), Error
     if registered == presented {
         Ok(())
     } else {
-        Err(failed("the client secret is wrong"))
+        Err(WRONG_SECRET)
+    }
+}
+
+fn check_hashed_secret(registered: &SecretHash, presented: &Secret) -> Result<(), ErrorResponse> {
+    if registered.matches(presented) {
+        Ok(())
+    } else {
+        Err(WRONG_SECRET)
     }
 }
 

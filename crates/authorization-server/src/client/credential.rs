@@ -3,6 +3,8 @@
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{JwkSet, Secret};
 
+use crate::{authentication::SecretMethod, client::SecretHash};
+
 /// How a client authenticates at the token endpoint (RFC 7591 section 2).
 #[derive(Debug)]
 #[non_exhaustive]
@@ -13,6 +15,9 @@ pub enum Credential {
     SecretBasic(Secret),
     /// `client_secret_post`.
     SecretPost(Secret),
+    /// `client_secret_basic` or `client_secret_post` of a client that was stored with the hash of
+    /// its secret.
+    HashedSecret(SecretMethod, SecretHash),
     /// `private_key_jwt`, with the client's public keys.
     Keys(KeySet),
 }
@@ -40,11 +45,11 @@ impl Credential {
         (!keys.is_empty()).then_some(Self::Keys(keys))
     }
 
-    /// Returns the secret, if the client has one.
+    /// Returns the secret, if the client has one that is known in plain text.
     pub const fn secret(&self) -> Option<&Secret> {
         match self {
             Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
-            Self::None | Self::Keys(_) => None,
+            Self::None | Self::HashedSecret(..) | Self::Keys(_) => None,
         }
     }
 

@@ -66,7 +66,8 @@ fn shorten_name(name: &str) -> Option<Box<str>> {
         .chars()
         .take(MAX_LENIENT_NAME_CHARS)
         .collect();
-    Some(short.trim_end().into()).filter(|name: &Box<str>| !name.is_empty())
+    let short = short.trim_end();
+    (!short.is_empty()).then(|| short.into())
 }
 
 /// Returns the redirect URIs. At least one is required, which must be usable.

@@ -10,5 +10,6 @@ mod redirect_policy;
 mod refresh;
 mod registration;
 mod store;
+mod stored_client;
 mod support;
 mod tokens;
