@@ -49,7 +49,7 @@ pub trait RecordStore: Send + Sync + 'static {
         prefix: &[u8],
         after: Option<&[u8]>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Box<[u8]>, StoredRecord)>, RecordError>>;
+    ) -> BoxFuture<'_, Result<Vec<KeyedRecord>, RecordError>>;
 
     /// Returns the number of records of a table. Expired ones that were not removed yet count.
     ///
@@ -77,6 +77,9 @@ pub struct StoredRecord {
     /// When the record expires.
     pub expires: UnixTime,
 }
+
+/// A record with its key.
+pub type KeyedRecord = (Box<[u8]>, StoredRecord);
 
 /// Conditions, and the writes that are made if all of them hold.
 #[derive(Debug, Default)]

@@ -25,7 +25,9 @@ use self::{
     transaction::{decode, definition, open_for_reading, scan},
     writer::{Job, Writer},
 };
-use super::{BoxFuture, Change, Outcome, RecordError, RecordStore, StoredRecord, Table};
+use super::{
+    BoxFuture, Change, KeyedRecord, Outcome, RecordError, RecordStore, StoredRecord, Table,
+};
 use crate::directory::StateDirectory;
 
 /// The maximum number of changes that wait to be written.
@@ -96,13 +98,10 @@ impl FileRecords {
     }
 
     /// Reads from the last commit.
-    fn read<T: Send>(
+    fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
-    ) -> BoxFuture<'_, Result<T, RecordError>>
-    where
-        T: 'static,
-    {
+    ) -> BoxFuture<'_, Result<T, RecordError>> {
         let result = match &*self.opened.read() {
             Ok(database) => database::read(&self.path, database, read),
             Err(error) => Err(error.clone()),
@@ -141,7 +140,7 @@ impl RecordStore for FileRecords {
         prefix: &[u8],
         after: Option<&[u8]>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Box<[u8]>, StoredRecord)>, RecordError>> {
+    ) -> BoxFuture<'_, Result<Vec<KeyedRecord>, RecordError>> {
         let now = self.clock.now();
         self.read(|transaction| match open_for_reading(transaction, table)? {
             Some(table) => scan(&table, prefix, after, limit, now),

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use portcullis_metadata::{Clock, UnixTime};
 
 use super::{
-    BoxFuture, Change, Condition, MAX_SWEPT, Outcome, RecordError, RecordStore, StoredRecord,
-    Table, Write,
+    BoxFuture, Change, Condition, KeyedRecord, MAX_SWEPT, Outcome, RecordError, RecordStore,
+    StoredRecord, Table, Write,
 };
 
 /// Records in memory, for tests and for servers without a state directory. No change is durable.
@@ -66,7 +66,7 @@ impl RecordStore for MemoryRecords {
         prefix: &[u8],
         after: Option<&[u8]>,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<(Box<[u8]>, StoredRecord)>, RecordError>> {
+    ) -> BoxFuture<'_, Result<Vec<KeyedRecord>, RecordError>> {
         let records = self
             .tables
             .lock()
@@ -147,7 +147,7 @@ impl Tables {
         after: Option<&[u8]>,
         limit: usize,
         now: UnixTime,
-    ) -> Vec<(Box<[u8]>, StoredRecord)> {
+    ) -> Vec<KeyedRecord> {
         let Some(records) = self.records.get(&table) else {
             return Vec::new();
         };

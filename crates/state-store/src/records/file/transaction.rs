@@ -13,7 +13,9 @@ use redb::{
 };
 use zeroize::Zeroizing;
 
-use super::super::{Change, Condition, MAX_SWEPT, Outcome, StoredRecord, Table, Write};
+use super::super::{
+    Change, Condition, KeyedRecord, MAX_SWEPT, Outcome, StoredRecord, Table, Write,
+};
 
 /// The number of bytes of an expiry.
 const EXPIRY: usize = 8;
@@ -47,7 +49,7 @@ pub(super) fn scan(
     after: Option<&[u8]>,
     limit: usize,
     now: UnixTime,
-) -> Result<Vec<(Box<[u8]>, StoredRecord)>, redb::Error> {
+) -> Result<Vec<KeyedRecord>, redb::Error> {
     let start = after.filter(|after| *after > prefix).unwrap_or(prefix);
     let mut records = Vec::new();
     for entry in table.range::<&[u8]>(start..)? {

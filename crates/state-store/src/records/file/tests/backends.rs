@@ -103,7 +103,7 @@ impl Disk {
         let mut image = self.synchronized.clone();
         image.resize(self.current.len().max(image.len()), 0);
         for index in 0..self.unsynchronized.len() {
-            let is_written = self.next() % 2 == 0;
+            let is_written = self.next().is_multiple_of(2);
             let (offset, data) = &self.unsynchronized[index];
             if is_written {
                 image[*offset..offset + data.len()].copy_from_slice(data);
