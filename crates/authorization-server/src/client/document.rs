@@ -1,10 +1,15 @@
 //! Client ID metadata documents (draft-ietf-oauth-client-id-metadata-document).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::client::{ClientIdMetadataDocument, ClientIdUrl};
+use portcullis_metadata::{
+    JwkSet,
+    client::{ClientIdMetadataDocument, ClientIdUrl, ClientMetadata},
+};
+use serde_json::Value;
+use url::Url;
 
 use crate::{
     client::{
@@ -17,9 +22,10 @@ use crate::{
 /// The limits of client ID metadata documents.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentLimits {
-    /// The maximum size of a document in bytes. The draft recommends 5 KB (section 6.6).
+    /// The maximum size of a document, and of its key set, in bytes. The draft recommends 5 KB
+    /// (section 6.6).
     pub max_size: usize,
-    /// The time limit of a fetch.
+    /// The time limit for a document and its key set together.
     pub timeout: Duration,
     /// The cache lifetime of a document without `Cache-Control`.
     pub default_age: Duration,
@@ -32,8 +38,10 @@ pub struct DocumentLimits {
 pub struct FetchedClient {
     /// The client.
     pub client: Client,
-    /// The time for which the document can be used without a new fetch. Zero if it must not be
-    /// cached.
+    /// The public keys of a client with `private_key_jwt`, as a JWK set.
+    pub jwks: Option<Value>,
+    /// The time for which the document and its keys can be used without a new fetch. Zero if they
+    /// must not be cached.
     pub age: Duration,
 }
 
@@ -44,7 +52,10 @@ pub enum ClientDocumentError {
     /// The document cannot be fetched.
     #[error("the client's metadata document cannot be fetched")]
     Fetch(#[from] FetchError),
-    /// The document or its response is invalid.
+    /// The key set at the document's `jwks_uri` cannot be fetched.
+    #[error("the client's key set cannot be fetched")]
+    FetchKeys(#[source] FetchError),
+    /// The document, its key set, or a response is invalid.
     #[error("the client's metadata document cannot be used: {0}")]
     Invalid(&'static str),
 }
@@ -53,21 +64,29 @@ impl ClientDocumentError {
     /// Returns the reason as a phrase or a code for the log.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::Fetch(error) => error.code(),
+            Self::Fetch(error) | Self::FetchKeys(error) => error.code(),
             Self::Invalid(reason) => reason,
         }
     }
 }
 
+/// The maximum depth of arrays and objects in a document.
+const MAX_DEPTH: usize = 32;
+
 /// Fetches the document at `id` and returns the client that it describes. Failures must not be
 /// cached (section 4.4).
 ///
-/// `policy` decides which hosts and addresses are allowed (section 6.5). Does not check whether the
-/// redirect URIs belong to the document's host.
+/// `policy` decides which hosts and addresses are allowed (section 6.5). The client's metadata is
+/// validated by `rules`, except that redirect URIs are required, and that the only authentication
+/// methods are `none`, the default, and `private_key_jwt`. If `rules` are lenient, keys can be at a
+/// `jwks_uri`, which is fetched under the same policy and limits after the document was found to be
+/// valid.
+///
+/// Does not check whether the redirect URIs belong to the document's host.
 ///
 /// # Errors
-/// Fails when the document cannot be fetched within the limits, is not JSON with the status 200, or
-/// does not describe this client.
+/// Fails when the document or its keys cannot be fetched within the limits, are not JSON with the
+/// status 200, or do not describe this client.
 pub async fn fetch_client_document(
     fetch: &dyn Fetch,
     policy: UrlPolicy,
@@ -75,52 +94,138 @@ pub async fn fetch_client_document(
     rules: RegistrationRules<'_>,
     id: &ClientIdUrl,
 ) -> Result<FetchedClient, ClientDocumentError> {
+    let invalid = ClientDocumentError::Invalid;
+    let started = Instant::now();
     let mut request = FetchRequest::get(id.url().clone(), policy);
     (request.max_body, request.timeout) = (limits.max_size, limits.timeout);
     let response = fetch.fetch(request).await?;
-    let client = parse_client(id, &response, rules).map_err(ClientDocumentError::Invalid)?;
-    Ok(FetchedClient {
-        client,
-        age: cache_lifetime(limits, &response.headers),
-    })
+    check_response(&response).map_err(invalid)?;
+    let metadata = ClientIdMetadataDocument::parse(&response.body, id)
+        .map_err(|error| invalid(error.code()))?
+        .metadata;
+    let mut client = parse_client(&metadata, rules).map_err(invalid)?;
+    let mut age = cache_lifetime(limits, &response.headers);
+    let jwks = match parse_key_source(&metadata, rules).map_err(invalid)? {
+        KeySource::None => None,
+        KeySource::Inline(credential) => {
+            client.credential = credential;
+            metadata.jwks
+        }
+        KeySource::At(url) => {
+            let mut request = FetchRequest::get(url, policy);
+            request.max_body = limits.max_size;
+            request.timeout = limits.timeout.saturating_sub(started.elapsed());
+            let response = fetch
+                .fetch(request)
+                .await
+                .map_err(ClientDocumentError::FetchKeys)?;
+            age = age.min(cache_lifetime(limits, &response.headers));
+            let (credential, jwks) = parse_key_set(&response).map_err(invalid)?;
+            client.credential = credential;
+            Some(jwks)
+        }
+    };
+    Ok(FetchedClient { client, jwks, age })
 }
 
-/// Creates a client from a response with its document. The rules are those of open registration,
-/// except that redirect URIs are required and the only authentication methods are `none`, the
-/// default, and `private_key_jwt`.
-fn parse_client(
-    id: &ClientIdUrl,
-    response: &FetchResponse,
-    rules: RegistrationRules<'_>,
-) -> Result<Client, &'static str> {
+fn check_response(response: &FetchResponse) -> Result<(), &'static str> {
     if response.status != StatusCode::OK {
         return Err("the status is not 200");
     }
     if !is_json(&response.headers) {
         return Err("the content type is not JSON");
     }
-    let metadata = ClientIdMetadataDocument::parse(&response.body, id)
-        .map_err(|error| error.code())?
-        .metadata;
+    if is_deeper_than(&response.body, MAX_DEPTH) {
+        return Err("the document is nested too deeply");
+    }
+    Ok(())
+}
+
+/// Creates a public client from a document.
+fn parse_client(
+    metadata: &ClientMetadata,
+    rules: RegistrationRules<'_>,
+) -> Result<Client, &'static str> {
     let description = |error: ErrorResponse| error.description;
-    let credential = match metadata
-        .token_endpoint_auth_method
-        .as_deref()
-        .unwrap_or("none")
-    {
-        "none" => Credential::None,
-        Credential::PRIVATE_KEY_JWT => parse_keys(&metadata).map_err(description)?,
-        _ => return Err("token_endpoint_auth_method is neither none nor private_key_jwt"),
-    };
     Ok(Client {
-        name: parse_name(&metadata, rules).map_err(description)?,
-        redirect_uris: parse_redirect_uris(&metadata, rules).map_err(description)?,
-        credential,
-        grant_types: parse_grant_types(&metadata, rules).map_err(description)?,
+        name: parse_name(metadata, rules).map_err(description)?,
+        redirect_uris: parse_redirect_uris(metadata, rules).map_err(description)?,
+        credential: Credential::None,
+        grant_types: parse_grant_types(metadata, rules).map_err(description)?,
         scopes: None,
         may_introspect: false,
         is_document: true,
     })
+}
+
+/// Where the keys of a client are.
+enum KeySource {
+    /// The client is public.
+    None,
+    /// In the document.
+    Inline(Credential),
+    /// At this URL.
+    At(Url),
+}
+
+fn parse_key_source(
+    metadata: &ClientMetadata,
+    rules: RegistrationRules<'_>,
+) -> Result<KeySource, &'static str> {
+    match metadata.token_endpoint_auth_method.as_deref() {
+        None | Some("none") => return Ok(KeySource::None),
+        Some(Credential::PRIVATE_KEY_JWT) => {}
+        Some(_) => return Err("token_endpoint_auth_method is neither none nor private_key_jwt"),
+    }
+    match &metadata.jwks_uri {
+        Some(_) if rules.is_lenient() && metadata.jwks.is_some() => {
+            Err("the document has both jwks and jwks_uri")
+        }
+        Some(url) if rules.is_lenient() => match Url::parse(url) {
+            Ok(url) => Ok(KeySource::At(url)),
+            Err(_) => Err("jwks_uri is not a URL"),
+        },
+        _ => match parse_keys(metadata) {
+            Ok(credential) => Ok(KeySource::Inline(credential)),
+            Err(error) => Err(error.description),
+        },
+    }
+}
+
+fn parse_key_set(response: &FetchResponse) -> Result<(Credential, Value), &'static str> {
+    check_response(response)?;
+    let credential = JwkSet::parse(&response.body)
+        .ok()
+        .and_then(|keys| Credential::keys(&keys))
+        .ok_or("the key set at jwks_uri has no usable public key")?;
+    let jwks = serde_json::from_slice(&response.body).map_err(|_| "the key set is not JSON")?;
+    Ok((credential, jwks))
+}
+
+/// Returns whether arrays and objects are nested deeper than this. The text need not be valid.
+fn is_deeper_than(json: &[u8], limit: usize) -> bool {
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in json {
+        if is_string {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => is_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => is_string = true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > limit {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns whether the content type is `application/json` or `application/<something>+json`.
@@ -177,6 +282,19 @@ mod tests {
 
     fn with(name: header::HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn depth_is_counted_outside_of_strings() {
+        let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(!is_deeper_than(nested(32).as_bytes(), 32));
+        assert!(is_deeper_than(nested(33).as_bytes(), 32));
+        let flat = nested(1).repeat(100);
+        assert!(!is_deeper_than(flat.as_bytes(), 32));
+        for string in [r#"["[[[["]"#, r#"["\"[[[["]"#, r#"["\\","[[["]"#] {
+            assert!(!is_deeper_than(string.as_bytes(), 2), "{string}");
+        }
+        assert!(is_deeper_than(br#"["\\",[[["x"]]]]"#, 2));
     }
 
     #[test]

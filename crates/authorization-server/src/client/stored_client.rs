@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::{
     authentication::SecretMethod,
-    client::{Client, ClientRegistration, Credential, GrantType, RedirectUri, SecretHash},
+    client::{
+        Client, ClientRegistration, Credential, FetchedClient, GrantType, RedirectUri, SecretHash,
+    },
 };
 
 /// A client as a store keeps it: with the hash of its secret, and without configured rights. It can
@@ -76,6 +78,14 @@ impl StoredClient {
     pub fn of_registration(registration: &ClientRegistration) -> Result<Self, StoredClientError> {
         let jwks = registration.information.metadata.jwks.as_ref();
         Self::new(&registration.client, jwks)
+    }
+
+    /// Returns what to store of a client with a metadata document.
+    ///
+    /// # Errors
+    /// Fails when the client authenticates with keys that were not fetched.
+    pub fn of_document(fetched: &FetchedClient) -> Result<Self, StoredClientError> {
+        Self::new(&fetched.client, fetched.jwks.as_ref())
     }
 
     /// Returns the client.

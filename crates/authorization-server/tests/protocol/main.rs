@@ -5,6 +5,7 @@
 mod authentication;
 mod authorization;
 mod codes;
+mod documents;
 mod known_clients;
 mod lenient_registration;
 mod redirect_policy;

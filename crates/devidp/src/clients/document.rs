@@ -100,7 +100,7 @@ impl ClientDocuments {
             id,
         )
         .await;
-        let FetchedClient { client, age } = fetched.map_err(|error| {
+        let FetchedClient { client, age, .. } = fetched.map_err(|error| {
             let message = match error {
                 ClientDocumentError::Fetch(_) => "cannot fetch a client's metadata document",
                 _ => "cannot use a client's metadata document",
