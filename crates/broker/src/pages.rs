@@ -6,6 +6,7 @@
 mod colour;
 mod consent;
 mod continue_page;
+mod decision;
 mod error_page;
 mod escaped;
 mod headers;
@@ -17,10 +18,9 @@ mod redirect_target;
 mod testing;
 mod unknown_client;
 
-pub(crate) use consent::{
-    ALLOW_PREFIX, ClientView, ConsentPage, DENY, ProviderView, ResourceView, ScopeView,
-};
+pub(crate) use consent::{ClientView, ConsentPage, ProviderView, ResourceView, ScopeView};
 pub(crate) use continue_page::ContinuePage;
+pub(crate) use decision::Decision;
 pub(crate) use error_page::ErrorPage;
 pub(crate) use headers::Page;
 pub(crate) use layout::Layout;

@@ -8,21 +8,17 @@ use std::{
 use url::Url;
 
 use crate::pages::{
+    decision::Decision,
     escaped::{Ascii, ClientName, Escaped},
     headers::{Forms, Page},
     layout::Layout,
     redirect_target::{RedirectTarget, TargetKind, form_source},
 };
 
-/// The value of `decision` if the user refuses.
-pub(crate) const DENY: &str = "deny";
-/// The value of `decision` if the user approves, before the name of the provider.
-pub(crate) const ALLOW_PREFIX: &str = "allow:";
-
 /// The page that asks the user whether a client may have access.
 ///
-/// The form is sent to `/oauth/consent` with `request`, `decision`, and `remember=on` if the user
-/// ticked the box.
+/// The form is sent to `/oauth/consent` with `request`, a [`Decision`] as `decision`, and
+/// `remember=on` if the user ticked the box.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsentPage<'a> {
     pub(crate) client: ClientView<'a>,
@@ -83,7 +79,7 @@ impl ConsentPage<'_> {
 <p>{name}</p>
 {warning}
 <dl>
-<div><dt>It will be able to</dt><dd>{scopes}</dd></div>
+<div><dt>It asks for</dt><dd>{scopes}</dd></div>
 <div><dt>Access to</dt><dd>{resource}</dd></div>
 <div><dt>The answer goes to</dt><dd>{target}</dd></div>
 </dl>
@@ -93,7 +89,7 @@ impl ConsentPage<'_> {
 <div class="buttons" role="group" aria-labelledby="sign-in">
 {providers}</div>
 <div class="buttons">
-<button name="decision" value="{DENY}">Deny</button>
+<button name="decision" value="{deny}">Deny</button>
 </div>
 </form>"#,
             resource_name = ResourceName(self.resource),
@@ -105,6 +101,7 @@ impl ConsentPage<'_> {
             request = Escaped(self.request),
             remember = if self.offers_remember() { REMEMBER } else { "" },
             providers = Lines(self.providers),
+            deny = Decision::Deny,
         );
         let title = format!("Allow access for {host}?");
         layout.page(&title, &body, self.forms())
@@ -145,7 +142,7 @@ impl Display for NameLine<'_> {
         match self.0.and_then(ClientName::new) {
             Some(name) => write!(
                 f,
-                r#"It calls itself <bdi class="name">{name}</bdi> <span class="soft">Any program can choose this name.</span>"#
+                r#"It calls itself <bdi class="name">{name}</bdi> <span class="soft claim">Any program can choose this name.</span>"#
             ),
             None => f.write_str("It has no name."),
         }
@@ -176,7 +173,7 @@ struct ScopeList<'a>(&'a [ScopeView<'a>]);
 impl Display for ScopeList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return f.write_str("Use it as you");
+            return f.write_str("Everything that you can do there");
         }
         write!(f, "<ul>{}</ul>", Lines(self.0))
     }
@@ -233,8 +230,8 @@ impl Display for ProviderView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            r#"<button class="allow" name="decision" value="{ALLOW_PREFIX}{}">Continue with {}</button>"#,
-            Escaped(self.name),
+            r#"<button class="allow" name="decision" value="{}">Continue with {}</button>"#,
+            Escaped(&Decision::Allow(self.name).to_string()),
             Escaped(self.display_name)
         )
     }

@@ -32,7 +32,7 @@ impl ContinuePage<'_> {
         let body = format!(
             r#"<h1>Continuing to {place}</h1>
 <p>If nothing happens, use this link:</p>
-<div class="buttons"><a class="button" href="{url}">Continue</a></div>"#
+<div class="buttons"><a class="button allow" href="{url}">Continue</a></div>"#
         );
         layout.page_with_head("Continuing", &head, &body, Forms::None)
     }

@@ -6,7 +6,8 @@ use crate::pages::{
     layout::Layout,
 };
 
-/// The page for an error that is not sent to the client. It has no link.
+/// The page for an error that is not sent to the client. It has no link. Its texts are the broker's
+/// own, and never those of a client or provider.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorPage<'a> {
     /// What happened, as a heading.

@@ -23,7 +23,7 @@ impl OtherMachinePage<'_> {
         let body = format!(
             r#"<h1>My client is on another machine</h1>
 <p>You are signed in. The program that asked is waiting for this URL. Copy it, and paste it there.</p>
-<p class="caution">Whoever gets this URL gets the access that you have just allowed. Do not send it to anybody, also not to a helpful person who asks for it.</p>
+<p class="caution">Whoever gets this URL gets the access that you have just allowed. Do not send it to anybody, even if a person who helps you asks for it.</p>
 <label for="url">URL for the program</label>
 <textarea id="url" rows="5" readonly autocomplete="off" spellcheck="false">{callback}</textarea>
 <h2>My client is on this computer</h2>

@@ -171,7 +171,7 @@ fn scopes_are_shown_in_the_operators_words() {
         "<bdi>Team files</bdi> <code>https://mcp.example.com/files</code>",
     );
     let page = Example::new("https://claude.ai/").render_with(|page| page.scopes = &[]);
-    assert_contains(&page, "<dd>Use it as you</dd>");
+    assert_contains(&page, "<dd>Everything that you can do there</dd>");
 }
 
 /// CO6: everything that a page shows is text.
