@@ -19,7 +19,7 @@ use std::{
 };
 
 use portcullis_discovery::Fetch;
-use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
+use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet, UnixTime};
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
 pub use self::{activity::IssuerActivity, health::IssuerHealth, refresh_error::RefreshError};
@@ -197,6 +197,16 @@ impl TrustedIssuer {
 
     pub(crate) fn settings(&self) -> &IssuerSettings {
         &self.settings
+    }
+
+    /// Returns the current time.
+    pub(crate) fn now(&self) -> UnixTime {
+        self.clock.now()
+    }
+
+    /// Returns the current monotonic time.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
     }
 
     /// Returns the generation of the keys, with which cached tokens are compared.
