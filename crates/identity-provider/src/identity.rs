@@ -1,13 +1,19 @@
 //! [`Identity`]: who the user is.
 
+use std::fmt;
+
 use portcullis_metadata::UnixTime;
 use serde_json::{Map, Value};
 
-/// A user that a provider identified.
-#[derive(Clone, Debug, PartialEq)]
+use crate::ProviderError;
+
+/// A user that a provider identified. `Debug` prints the subject alone, because the rest describes
+/// a person.
+#[derive(Clone, PartialEq)]
 pub struct Identity {
     /// The `sub` for tokens of this server: the name of the provider, an underscore, and a hash of
-    /// the identifiers that the provider never assigns again. It contains no e-mail address or login.
+    /// the identifiers that the provider never assigns again. It contains no e-mail address or
+    /// login.
     pub subject: Box<str>,
     /// The identifier of the user at the provider, which a logout token names as `sub`.
     pub provider_subject: Box<str>,
@@ -17,4 +23,47 @@ pub struct Identity {
     pub auth_time: UnixTime,
     /// What the provider says about the user, for rules and for mapped claims.
     pub claims: Map<String, Value>,
+    /// The names of claims that the provider left out because their values are too many. They are
+    /// not in `claims`.
+    pub omitted_claims: Vec<Box<str>>,
+    /// Whether the claims come from an ID token, with those of the user API if it was asked. With
+    /// `false` they come from the user API alone, which may know fewer than an earlier ID token.
+    pub has_id_token: bool,
+}
+
+impl Identity {
+    /// Returns a claim for a rule, by its name or by a JSON pointer (RFC 6901). `None` if the user
+    /// does not have it.
+    ///
+    /// # Errors
+    /// Fails with [`ProviderError::GroupsOverage`] if the provider left the claim out, so that a
+    /// rule cannot be evaluated.
+    pub fn claim(&self, path: &str) -> Result<Option<&Value>, ProviderError> {
+        let Some(pointer) = path.strip_prefix('/') else {
+            self.check_not_omitted(path)?;
+            return Ok(self.claims.get(path));
+        };
+        let (name, rest) = pointer
+            .find('/')
+            .map_or((pointer, ""), |at| pointer.split_at(at));
+        let name = name.replace("~1", "/").replace("~0", "~");
+        self.check_not_omitted(&name)?;
+        Ok(self.claims.get(&name).and_then(|claim| claim.pointer(rest)))
+    }
+
+    fn check_not_omitted(&self, name: &str) -> Result<(), ProviderError> {
+        if self.omitted_claims.iter().any(|omitted| **omitted == *name) {
+            Err(ProviderError::GroupsOverage)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
 }

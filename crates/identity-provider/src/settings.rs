@@ -6,6 +6,15 @@ use url::Url;
 
 use crate::ProviderKind;
 
+/// How the application authenticates at the provider's token endpoint (RFC 6749 section 2.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuthentication {
+    /// With the `Authorization` header: `client_secret_basic`.
+    Basic,
+    /// With parameters of the form: `client_secret_post`.
+    Post,
+}
+
 /// One provider, and the application that an operator registered there.
 #[derive(Clone, Debug)]
 pub struct ProviderSettings {
@@ -26,6 +35,9 @@ pub struct ProviderSettings {
     pub client_secret: Secret,
     /// The scopes to request. Empty for those of the kind.
     pub scopes: Vec<Box<str>>,
+    /// How the application authenticates at the token endpoint, if the provider accepts only one
+    /// method for it. The default comes from the kind and the provider's metadata.
+    pub client_authentication: Option<ClientAuthentication>,
     /// Replaces the API of GitHub, for an imitation. The default is derived from the issuer.
     pub api_url: Option<Url>,
     /// Which URLs may be fetched.
@@ -49,6 +61,7 @@ impl ProviderSettings {
             client_id: client_id.into(),
             client_secret,
             scopes: Vec::new(),
+            client_authentication: None,
             api_url: None,
             url_policy: UrlPolicy::Operator,
         }

@@ -1,0 +1,20 @@
+//! Any other OpenID provider.
+
+use portcullis_jose::Algorithm;
+
+use super::{OfflineAccess, Profile, Quirk, RS256, UserApi};
+
+pub(super) const PROFILE: Profile = Profile {
+    offline_access: OfflineAccess::IfListed,
+    has_unlisted_pkce: false,
+    user_api: UserApi::Always,
+    algorithms: RS256
+        .with(Algorithm::Es256)
+        .with(Algorithm::Ps256)
+        .with(Algorithm::EdDsa),
+    quirks: &[Quirk {
+        summary: "may leave claims of scopes out of an ID token that comes with an access token; the user API has them",
+        source: "https://openid.net/specs/openid-connect-core-1_0.html#ScopeClaims",
+    }],
+    ..Profile::OPENID
+};

@@ -1,0 +1,137 @@
+//! [`Tenant`]: an issuer of ID tokens, and the tenants of Entra.
+
+use std::sync::Arc;
+
+use portcullis_discovery::Fetch;
+use portcullis_metadata::{Clock, Issuer, syntax::is_uuid};
+use portcullis_verifier::{IssuerSettings, TrustedIssuer};
+use tokio::runtime::Handle;
+use url::Url;
+
+use crate::{ProviderSettings, ProviderSettingsError, kinds::Identifier};
+
+/// The maximum number of tenants, because each has its own keys.
+const MAX_TENANTS: usize = 100;
+/// The first path segment of endpoints for users of any organization.
+const ORGANIZATIONS: &str = "organizations";
+
+/// An issuer whose ID tokens are accepted.
+pub(crate) struct Tenant {
+    /// The tenant, which `tid` must name. `None` for other kinds than Entra.
+    pub(crate) id: Option<Box<str>>,
+    pub(crate) issuer: Arc<TrustedIssuer>,
+}
+
+/// Creates the issuers of a provider: one, or one for each tenant.
+pub(crate) fn tenants(
+    settings: &ProviderSettings,
+    fetch: &Arc<dyn Fetch>,
+    clock: &Arc<dyn Clock>,
+    control: &Handle,
+) -> Result<Vec<Tenant>, ProviderSettingsError> {
+    let create = |id: Option<Box<str>>, issuer: Issuer| {
+        let mut trusted = IssuerSettings::new(issuer);
+        trusted.algorithms = settings.kind.profile().algorithms;
+        trusted.url_policy = settings.url_policy;
+        let issuer = TrustedIssuer::new(
+            trusted,
+            Arc::clone(fetch),
+            Arc::clone(clock),
+            control.clone(),
+        )?;
+        Ok(Tenant { id, issuer })
+    };
+    if settings.kind.profile().identifier != Identifier::TenantAndObject {
+        if !settings.tenants.is_empty() {
+            return Err(ProviderSettingsError::TenantsNotSupported);
+        }
+        return Ok(vec![create(None, settings.issuer.clone())?]);
+    }
+    let own = issuer_tenant(&settings.issuer).ok_or(ProviderSettingsError::EntraIssuer)?;
+    if settings.tenants.is_empty() {
+        return Ok(vec![create(Some(own), settings.issuer.clone())?]);
+    }
+    if settings.tenants.len() > MAX_TENANTS {
+        return Err(ProviderSettingsError::TooManyTenants);
+    }
+    if settings.tenants.iter().any(|tenant| !is_uuid(tenant)) {
+        return Err(ProviderSettingsError::Tenant);
+    }
+    if !settings.tenants.contains(&own) {
+        return Err(ProviderSettingsError::IssuerTenantNotListed);
+    }
+    settings
+        .tenants
+        .iter()
+        .map(|tenant| {
+            let issuer = settings.issuer.as_str().replacen(&*own, tenant, 1);
+            let issuer = Issuer::parse(&issuer).map_err(|_| ProviderSettingsError::EntraIssuer)?;
+            create(Some(tenant.clone()), issuer)
+        })
+        .collect()
+}
+
+/// Returns the tenant of an issuer of Entra: its first path segment, if that is a UUID.
+pub(crate) fn issuer_tenant(issuer: &Issuer) -> Option<Box<str>> {
+    let tenant = issuer.url().path_segments()?.next()?;
+    is_uuid(tenant).then(|| tenant.into())
+}
+
+/// Returns the endpoint for users of any organization that corresponds to that of a tenant.
+pub(crate) fn for_organizations(mut endpoint: Url, tenant: &str) -> Url {
+    let path = endpoint.path();
+    let rest = path
+        .strip_prefix('/')
+        .and_then(|path| path.strip_prefix(tenant))
+        .filter(|rest| rest.starts_with('/'));
+    if let Some(rest) = rest {
+        let path = format!("/{ORGANIZATIONS}{rest}");
+        endpoint.set_path(&path);
+    }
+    endpoint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+
+    #[test]
+    fn only_the_first_segment_is_replaced() {
+        for (url, expected) in [
+            (
+                format!("https://login.microsoftonline.com/{TENANT}/oauth2/v2.0/token"),
+                "https://login.microsoftonline.com/organizations/oauth2/v2.0/token".to_owned(),
+            ),
+            (
+                format!("https://login.example/a/{TENANT}/token"),
+                format!("https://login.example/a/{TENANT}/token"),
+            ),
+            (
+                format!("https://login.example/{TENANT}0/token"),
+                format!("https://login.example/{TENANT}0/token"),
+            ),
+        ] {
+            let url = Url::parse(&url).unwrap();
+            assert_eq!(for_organizations(url, TENANT).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn the_tenant_of_an_issuer_is_a_uuid() {
+        let tenant = |issuer: &str| issuer_tenant(&Issuer::parse(issuer).unwrap());
+        let issuer = format!("https://login.microsoftonline.com/{TENANT}/v2.0");
+        assert_eq!(tenant(&issuer).as_deref(), Some(TENANT));
+        for other in [
+            "common",
+            "organizations",
+            "consumers",
+            "contoso.onmicrosoft.com",
+        ] {
+            let issuer = format!("https://login.microsoftonline.com/{other}/v2.0");
+            assert_eq!(tenant(&issuer), None);
+        }
+        assert_eq!(tenant("https://login.microsoftonline.com"), None);
+    }
+}
