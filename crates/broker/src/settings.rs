@@ -23,8 +23,8 @@ pub struct BrokerSettings {
     pub pages: PageSettings,
     /// Lifetimes of tokens and grants.
     pub lifetimes: Lifetimes,
-    /// The claims of access tokens, each with the name of the provider's claim. Neither may be one
-    /// that RFC 9068 or RFC 7519 defines.
+    /// The claims of access tokens, each with the name of the provider's claim. The first is not
+    /// one that RFC 9068 or RFC 7519 defines for the token itself; the second can be, such as `sub`.
     pub claims: BTreeMap<String, String>,
     /// The resource servers elsewhere that may introspect tokens.
     pub introspection_clients: Vec<IntrospectionClient>,

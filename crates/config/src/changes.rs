@@ -14,7 +14,7 @@ const MAX_SHOWN: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The key, such as `resource["/mcp"].realm`. Issuers and resources are named by their
-    /// identifier and endpoint.
+    /// identifier and endpoint, and so are providers with a configured name.
     pub key: String,
     /// The old value: JSON of at most 300 characters, `unset`, or, for a whole issuer or resource,
     /// `present` or `absent`.
@@ -95,6 +95,8 @@ fn add(key: String, value: Value, rows: &mut BTreeMap<String, Row>) {
             let identifier = match key.as_str() {
                 "issuer" => "issuer",
                 "resource" => "endpoint",
+                "broker.provider" => "name",
+                "broker.introspection" => "client_id",
                 _ => "",
             };
             for (position, item) in items.into_iter().enumerate() {

@@ -12,6 +12,7 @@ use super::{SecretSource, Span};
 
 mod admin;
 mod audit;
+mod broker;
 mod issuer;
 mod limits;
 mod resource;
@@ -22,6 +23,10 @@ mod traces;
 
 pub use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
 pub use audit::{Audit, AuditTarget};
+pub use broker::{
+    Broker, BrokerClients, BrokerGrant, BrokerIntrospection, BrokerPage, BrokerProvider,
+    BrokerProviderKind,
+};
 pub use issuer::{IntrospectionAuth, Issuer, Validation};
 pub use limits::{Limits, RateLimit};
 pub use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
@@ -81,6 +86,9 @@ pub struct Config {
     /// The authorization servers whose tokens are accepted.
     #[serde(default)]
     pub issuer: Vec<Issuer>,
+    /// The authorization server of this server. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker: Option<Broker>,
     /// The protected endpoints.
     pub resource: Vec<Resource>,
     /// The sessions of all resources.
@@ -120,6 +128,7 @@ impl Config {
             trusted_proxy_header: ForwardedHeader::default(),
             tls: None,
             issuer: Vec::new(),
+            broker: None,
             resource: Vec::new(),
             session: Session::default(),
             shared: None,
@@ -130,8 +139,8 @@ impl Config {
         }
     }
 
-    /// Returns the files that issuers and resources name. Those of `[tls]` and `session.keys` have
-    /// checks of their own.
+    /// Returns the files that issuers, providers and resources name. Those of `[tls]` and
+    /// `session.keys` have checks of their own.
     pub fn files(&self) -> Vec<&Path> {
         let of_issuers = self.issuer.iter().flat_map(|issuer| {
             let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);
@@ -145,7 +154,28 @@ impl Config {
             .resource
             .iter()
             .map(|resource| resource.upstream_ca_file.as_deref());
-        of_issuers.chain(of_resources).flatten().collect()
+        let of_providers = self
+            .providers()
+            .flat_map(|provider| [provider.ca_file.as_deref(), provider.client_secret.file()]);
+        let of_broker = self.broker.iter().flat_map(|broker| {
+            let keys = broker.keys.as_ref().and_then(SecretSource::file);
+            let secrets = broker
+                .introspection
+                .iter()
+                .map(|client| client.client_secret.file());
+            secrets.chain([broker.page.logo_file.as_deref(), keys])
+        });
+        of_issuers
+            .chain(of_resources)
+            .chain(of_providers)
+            .chain(of_broker)
+            .flatten()
+            .collect()
+    }
+
+    /// Returns the providers of the broker.
+    pub(crate) fn providers(&self) -> impl Iterator<Item = &BrokerProvider> {
+        self.broker.iter().flat_map(|broker| &broker.provider)
     }
 }
 

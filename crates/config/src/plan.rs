@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod broker;
 mod contents;
 mod entra;
 mod errors;
@@ -10,6 +11,7 @@ mod files;
 mod fingerprint;
 mod introspection;
 mod issuers;
+mod known_issuers;
 mod limits;
 mod rates;
 #[cfg_attr(not(feature = "redis"), path = "plan/replicas/without_redis.rs")]
@@ -41,6 +43,7 @@ use crate::{
 
 pub use admin::AdminPlan;
 pub use audit::{AuditPlan, keys as audit_keys};
+pub use broker::BrokerPlan;
 pub use contents::Contents;
 pub use errors::all_errors;
 pub use file_version::FileVersion;
@@ -94,6 +97,8 @@ pub struct Plan {
     pub state_dir: Option<PathBuf>,
     /// The issuers, in the order of the configuration.
     pub issuers: Vec<IssuerPlan>,
+    /// `None` without an authorization server of its own.
+    pub broker: Option<BrokerPlan>,
     /// The resources, in the order of the configuration.
     pub resources: Vec<ResourcePlan>,
     /// The accepted `Host` and `Origin` values on paths that belong to no resource.
@@ -163,7 +168,24 @@ impl Plan {
             state_dir::plan(config.state_dir.as_deref(), &sound_url),
         );
         let issuers = issuers::plan(&config.issuer, errors);
-        let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
+        let broker_issuer = broker::issuer(&sound_url).ok()?;
+        let resources = resources::plan(
+            config,
+            &sound_url,
+            &issuers,
+            config.broker.as_ref().map(|_| &broker_issuer),
+            &sound_limits,
+            errors,
+        );
+        let broker = optional(config.broker.as_ref(), |broker| {
+            broker::plan(
+                config,
+                broker,
+                &broker_issuer,
+                resources.as_deref(),
+                &mut errors.table("broker"),
+            )
+        });
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
         let audit = optional(config.audit.as_ref(), |audit| {
             audit::plan(audit, &mut errors.table("audit"))
@@ -196,6 +218,9 @@ impl Plan {
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         warnings.extend(sessions::warnings(&config.session));
+        if let (Some(broker), Some(directory)) = (&config.broker, &state_dir) {
+            warnings.extend(broker::warnings(broker, directory.as_deref()));
+        }
         let of_administrators = admin
             .iter()
             .flatten()
@@ -218,6 +243,7 @@ impl Plan {
             replicas: replicas?,
             state_dir: state_dir?,
             issuers: issuers.into_iter().collect::<Option<_>>()?,
+            broker: broker?,
             resources,
             // The resources have the errors of their origins.
             origins: origins.ok()?,

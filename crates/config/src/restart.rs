@@ -1,6 +1,6 @@
 use super::{
     Change, Config, changes,
-    file::{Limits, Session},
+    file::{Broker, Limits, Session},
 };
 
 /// Sets each setting that takes effect only at a start to its running value.
@@ -17,6 +17,7 @@ pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
         tls,
         session,
         shared,
+        broker,
         limits,
         audit,
         admin,
@@ -40,9 +41,19 @@ pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
     new.admin.clone_from(admin);
     new.traces.clone_from(traces);
     keep_presence(tls, &mut new.tls);
+    keep_broker(broker, &mut new.broker);
     keep_session(session, &mut new.session);
     keep_limits(limits, &mut new.limits);
     changes(new, &wanted)
+}
+
+/// Keeps whether there is a broker, and whether its keys are configured or generated. A reload can
+/// change everything else of it.
+fn keep_broker(running: &Option<Broker>, new: &mut Option<Broker>) {
+    keep_presence(running, new);
+    if let (Some(running), Some(new)) = (running, new) {
+        keep_presence(&running.keys, &mut new.keys);
+    }
 }
 
 fn keep_session(running: &Session, new: &mut Session) {

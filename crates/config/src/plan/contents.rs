@@ -8,7 +8,7 @@ use crate::{Change, Config};
 pub struct Contents(BTreeMap<String, Fingerprint>);
 
 impl Contents {
-    /// Reads the files and secrets of issuers and resources.
+    /// Reads the files and secrets of issuers, resources and the broker.
     pub(super) fn of(config: &Config) -> Self {
         let mut contents = BTreeMap::new();
         for issuer in &config.issuer {
@@ -38,6 +38,29 @@ impl Contents {
                     .as_deref()
                     .map(|file| (key(), Fingerprint::of_file(file))),
             );
+        }
+        for provider in config.providers() {
+            let key = |name| format!("broker.provider[{:?}].{name}", provider.name());
+            let secret = Fingerprint::of_secret(&provider.client_secret);
+            contents.insert(key("client_secret"), secret);
+            contents.extend(
+                provider
+                    .ca_file
+                    .as_deref()
+                    .map(|file| (key("ca_file"), Fingerprint::of_file(file))),
+            );
+        }
+        if let Some(broker) = &config.broker {
+            let logo = broker.page.logo_file.as_deref().map(Fingerprint::of_file);
+            contents.extend(logo.map(|content| ("broker.page.logo_file".to_owned(), content)));
+            let keys = broker.keys.as_ref().map(Fingerprint::of_secret);
+            contents.extend(keys.map(|content| ("broker.keys".to_owned(), content)));
+            contents.extend(broker.introspection.iter().map(|client| {
+                (
+                    format!("broker.introspection[{:?}].client_secret", client.client_id),
+                    Fingerprint::of_secret(&client.client_secret),
+                )
+            }));
         }
         Self(contents)
     }

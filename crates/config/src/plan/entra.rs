@@ -37,6 +37,31 @@ const CLOUDS: [&Cloud; 3] = [&GLOBAL, &US_GOVERNMENT, &CHINA];
 /// The placeholder for an unknown tenant.
 const TENANT: &str = "<tenant ID>";
 
+/// The names that stand for the tenants of others in URLs of Entra.
+pub(super) const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
+
+/// Returns the issuer of version 2.0 of a tenant in the global cloud.
+pub(super) fn global_issuer(tenant: &str) -> String {
+    issuer_v2(GLOBAL.host_v2, tenant)
+}
+
+/// Returns whether a URL is one of Entra.
+pub(super) fn is_entra(url: &Url) -> bool {
+    let is_host = |host: &str| {
+        CLOUDS
+            .iter()
+            .any(|cloud| host == cloud.host_v1 || host == cloud.host_v2)
+    };
+    url.host_str().is_some_and(is_host)
+}
+
+/// Returns whether this is the issuer of version 2.0 of a tenant in one of the clouds.
+pub(super) fn is_issuer_of(issuer: &str, tenant: &str) -> bool {
+    CLOUDS
+        .iter()
+        .any(|cloud| issuer == issuer_v2(cloud.host_v2, tenant))
+}
+
 /// Rejects the template that Entra publishes as the issuer of its multi-tenant metadata.
 pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
     ensure!(

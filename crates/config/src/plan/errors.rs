@@ -50,10 +50,14 @@ fn follows(found: &Diagnostic, replaced: &[KeyPath]) -> bool {
         [Segment::Name(table)] if table == "resource" => has_unknown_table,
         // The issuers of a resource are compared with all issuers.
         [Segment::Name(table), Segment::Index(_)] if table == "resource" => {
-            has_unknown_table || has_error_in("issuer")
+            has_unknown_table || has_error_in("issuer") || has_error_in("broker")
         }
         [.., Segment::Name(name)] if name == "issuers" => {
-            has_unknown_table || has_error_in("issuer")
+            has_unknown_table || has_error_in("issuer") || has_error_in("broker")
+        }
+        // The broker's scopes and resources are those of the resources.
+        [Segment::Name(table), ..] if table == "broker" => {
+            has_unknown_table || has_error_in("resource") || has_error_in("base_url")
         }
         _ => false,
     }

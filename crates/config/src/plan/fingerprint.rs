@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::files;
 use crate::{
     Config, SecretSource,
-    file::{Issuer, Limits, Resource, Rule, Upstream},
+    file::{Broker, BrokerProvider, Issuer, Limits, Resource, Rule, Upstream},
 };
 
 /// A hash of a part of the configuration and of the files and secrets that it names. It is keyed
@@ -90,6 +90,42 @@ pub(super) fn issuer(issuer: &Issuer) -> Fingerprint {
         .and_file(issuer.jwks_file.as_deref())
         .and_file(issuer.ca_file.as_deref())
         .and_secret(issuer.client_secret.as_ref())
+}
+
+/// Returns the fingerprint of the broker, of its resources, and of its files and secrets. Take it
+/// before these are read.
+pub(super) fn broker(config: &Config, broker: &Broker, base_url: &str) -> Fingerprint {
+    let of_resource = |resource: &Resource| {
+        let rules = resource.rule.iter().map(|rule| &rule.scopes);
+        let routes = resource.route.iter().map(|route| &route.scopes);
+        Fingerprint::of(&(
+            &resource.endpoint,
+            resource.auth,
+            &resource.issuers,
+            &resource.resource_name,
+            &resource.scopes_supported,
+            &resource.required_scopes,
+            &resource.scope_implies,
+            rules.chain(routes).collect::<Vec<_>>(),
+        ))
+    };
+    let resources: Vec<_> = config.resource.iter().map(of_resource).collect();
+    let fingerprint = Fingerprint::of(broker)
+        .and((base_url, resources))
+        .and_file(broker.page.logo_file.as_deref())
+        .and_secret(broker.keys.as_ref());
+    let of_provider = |fingerprint: Fingerprint, provider: &BrokerProvider| {
+        fingerprint
+            .and_file(provider.ca_file.as_deref())
+            .and_secret(Some(&provider.client_secret))
+    };
+    let fingerprint = broker.provider.iter().fold(fingerprint, of_provider);
+    broker
+        .introspection
+        .iter()
+        .fold(fingerprint, |fingerprint, client| {
+            fingerprint.and_secret(Some(&client.client_secret))
+        })
 }
 
 /// Returns the fingerprint of a resource without its issuers. Take it before the resource's files

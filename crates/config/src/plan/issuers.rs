@@ -1,6 +1,6 @@
 //! Issuers: validation of `[[issuer]]`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
@@ -67,19 +67,7 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
             Err(error) => errors.add("audiences", format!("{error:#}")),
         }
     }
-    let mut fetch = FetchSettings::default();
-    fetch.ca_file.clone_from(&issuer.ca_file);
-    fetch.proxy = match issuer.proxy.as_deref().map(Url::parse).transpose() {
-        Ok(proxy) => proxy,
-        Err(error) => {
-            errors.add(
-                "proxy",
-                format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""),
-            );
-            None
-        }
-    };
-    check_fetch(&fetch, errors);
+    let fetch = fetch_settings(issuer.ca_file.as_ref(), issuer.proxy.as_deref(), errors);
 
     // Settings that are invalid for themselves are replaced by valid ones, so that the others are
     // checked.
@@ -111,6 +99,28 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
             fingerprint,
         },
     )
+}
+
+/// Returns how a server is reached. Adds an error for each invalid setting.
+pub(super) fn fetch_settings(
+    ca_file: Option<&PathBuf>,
+    proxy: Option<&str>,
+    errors: &mut Diagnostics<'_>,
+) -> FetchSettings {
+    let mut fetch = FetchSettings::default();
+    fetch.ca_file = ca_file.cloned();
+    fetch.proxy = match proxy.map(Url::parse).transpose() {
+        Ok(proxy) => proxy,
+        Err(error) => {
+            errors.add(
+                "proxy",
+                format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""),
+            );
+            None
+        }
+    };
+    check_fetch(&fetch, errors);
+    fetch
 }
 
 /// Checks the settings of the connection. Adds an error for each invalid one.

@@ -16,10 +16,13 @@ use portcullis_guard::{
     limit::Rate,
 };
 use portcullis_mcp::{Revision, Revisions};
-use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
+use portcullis_metadata::{Issuer, ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
 
-pub(super) use self::origins::origins;
+pub(super) use self::{
+    origins::origins,
+    requirements::{claim, convert_each, resource_scopes},
+};
 use super::{Fingerprint, IssuerPlan, UpstreamPlan, fingerprint, rates, upstream};
 use crate::{
     Config, Diagnostics,
@@ -29,7 +32,7 @@ use context::Context;
 use endpoint_path::check_endpoint;
 use issuers::{check_application_audiences, issuers_of};
 use origins::check_origins;
-use requirements::{claim, convert_each, implications, resource_scopes, route, rule};
+use requirements::{implications, route, rule};
 
 /// One protected endpoint.
 pub struct ResourcePlan {
@@ -39,6 +42,8 @@ pub struct ResourcePlan {
     pub authorization: Authorization,
     /// Positions in [`Plan::issuers`](super::Plan::issuers).
     pub issuers: Vec<usize>,
+    /// Whether the tokens of the broker are accepted. Its issuer is the first in the metadata.
+    pub accepts_broker: bool,
     /// The realm of challenges.
     pub realm: String,
     /// The metadata with the issuers.
@@ -76,11 +81,13 @@ pub struct ResourcePlan {
 }
 
 /// Validates the resources, and adds an error for each invalid value. Returns `None` if one is
-/// invalid. `issuers` are the plans of the issuers, `None` for an invalid one.
+/// invalid. `issuers` are the plans of the issuers, `None` for an invalid one. `broker` is the
+/// issuer of the broker, if there is one.
 pub(super) fn plan(
     config: &Config,
     base_url: &Url,
     issuers: &[Option<IssuerPlan>],
+    broker: Option<&Issuer>,
     limits: &Limits,
     errors: &mut Diagnostics<'_>,
 ) -> Option<Vec<ResourcePlan>> {
@@ -95,6 +102,7 @@ pub(super) fn plan(
         config,
         base_url,
         issuers,
+        broker,
         limits,
     };
     convert_each(&config.resource, "resource", errors, |resource, errors| {
@@ -112,6 +120,7 @@ fn resource_plan(
     let Context {
         config,
         base_url,
+        broker,
         limits,
         ..
     } = context;
@@ -137,13 +146,18 @@ fn resource_plan(
     let realm = errors.take("realm", check_realm(&resource.realm));
     let upstream = upstream::plan(resource, base_url, limits, errors);
     let issuers = issuers?;
-    let audiences =
-        check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors);
+    let audiences = check_application_audiences(
+        resource,
+        issuers.plans.iter().map(|(_, plan)| *plan),
+        errors,
+    );
     let mut metadata = metadata?;
-    metadata.authorization_servers = issuers
+    let own = broker.filter(|_| issuers.accepts_broker).cloned();
+    let others = issuers
+        .plans
         .iter()
-        .map(|(_, plan)| plan.settings.issuer.clone())
-        .collect();
+        .map(|(_, plan)| plan.settings.issuer.clone());
+    metadata.authorization_servers = own.into_iter().chain(others).collect();
     origins_checked
         .and(realm)
         .and(audiences)
@@ -151,7 +165,12 @@ fn resource_plan(
     Some(ResourcePlan {
         endpoint: resource.endpoint.clone(),
         authorization: resource.auth,
-        issuers: issuers.iter().map(|(position, _)| *position).collect(),
+        issuers: issuers
+            .plans
+            .iter()
+            .map(|(position, _)| *position)
+            .collect(),
+        accepts_broker: issuers.accepts_broker,
         realm: resource.realm.clone(),
         metadata,
         root_metadata: is_only || resource.default,

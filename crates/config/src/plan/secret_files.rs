@@ -72,7 +72,31 @@ fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
         .chain(password)
         .chain(headers)
         .chain(issuers)
+        .chain(secrets_of_broker(config))
         .collect()
+}
+
+fn secrets_of_broker(config: &Config) -> impl Iterator<Item = (String, &SecretSource)> {
+    let providers = config.providers().map(|provider| {
+        (
+            format!("broker.provider[{:?}].client_secret", provider.name()),
+            &provider.client_secret,
+        )
+    });
+    let others = config.broker.iter().flat_map(|broker| {
+        let keys = broker
+            .keys
+            .iter()
+            .map(|source| ("broker.keys".to_owned(), source));
+        let clients = broker.introspection.iter().map(|client| {
+            (
+                format!("broker.introspection[{:?}].client_secret", client.client_id),
+                &client.client_secret,
+            )
+        });
+        keys.chain(clients)
+    });
+    providers.chain(others)
 }
 
 fn warning(key: &str, file: &Path, metadata: &Metadata) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Plans of whole configurations. Each file below tests one part.
 
+mod broker;
 mod issuers;
 mod limits;
 mod resources;

@@ -2,6 +2,9 @@
 
 use crate::{Config, Diagnostics, file::Authorization};
 
+/// The first segment of the broker's paths.
+const BROKER_SEGMENT: &str = "oauth";
+
 /// Adds errors for endpoints and audiences that conflict, for open endpoints on a network, and for
 /// several defaults.
 pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
@@ -34,6 +37,9 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
             );
         }
     }
+    if config.broker.is_some() {
+        check_beside_broker(config, errors);
+    }
     let resources = config.resource.len();
     let with_audiences = config
         .issuer
@@ -59,6 +65,42 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
                  metadata path"
             );
             errors.add(&format!("resource[{position}].default"), text);
+        }
+    }
+}
+
+/// Adds errors for an issuer with the identifier of the broker, for open endpoints, which would share
+/// the origin of the pages where users sign in, and for endpoints in the paths of the broker.
+fn check_beside_broker(config: &Config, errors: &mut Diagnostics<'_>) {
+    let bare = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        if bare(&issuer.issuer) == bare(&config.base_url) {
+            errors.add(
+                &format!("issuer[{position}].issuer"),
+                "it is base_url, which is the issuer of the [broker]; remove this [[issuer]], because the broker's tokens are \
+                 accepted without it",
+            );
+        }
+    }
+    for (position, resource) in config.resource.iter().enumerate() {
+        let mut errors = errors.table(&format!("resource[{position}]"));
+        let endpoint = &resource.endpoint;
+        if resource.auth == Authorization::None {
+            errors.add(
+                "auth",
+                format!(
+                    "auth = \"none\" beside a [broker] lets the upstream of {endpoint:?} act on the pages where users sign in, \
+                     because anyone can open its responses in a browser; require tokens, or serve the endpoint under another \
+                     base_url"
+                ),
+            );
+        }
+        let first_segment = endpoint.trim_start_matches('/').split('/').next();
+        if first_segment.is_some_and(|first| first.eq_ignore_ascii_case(BROKER_SEGMENT)) {
+            errors.add(
+                "endpoint",
+                format!("endpoint = {endpoint:?} is in the paths of the [broker], /oauth/; choose another one"),
+            );
         }
     }
 }

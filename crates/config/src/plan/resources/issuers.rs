@@ -3,60 +3,40 @@ use portcullis_verifier::Validation;
 use super::context::Context;
 use crate::{
     Diagnostics,
-    file::{self, Authorization, Resource},
+    file::{Authorization, Resource},
     shown_url,
 };
 
 use crate::plan::IssuerPlan;
 
-/// Returns the issuers of a resource with their positions in the configuration, and adds an error
-/// for each that is unknown or listed twice. Returns `None` if one is invalid, or there is none and
-/// tokens are required.
+/// The issuers of a resource.
+pub(super) struct AcceptedIssuers<'a> {
+    /// Those of the configuration, with their positions.
+    pub(super) plans: Vec<(usize, &'a IssuerPlan)>,
+    /// Whether the broker is one of them.
+    pub(super) accepts_broker: bool,
+}
+
+/// Returns the issuers of a resource, and adds an error for each that is unknown or listed twice.
+/// Returns `None` if one is invalid, or there is none and tokens are required.
 pub(super) fn issuers_of<'a>(
     resource: &Resource,
     context: &Context<'a>,
     errors: &mut Diagnostics<'_>,
-) -> Option<Vec<(usize, &'a IssuerPlan)>> {
-    let configured = &context.config.issuer;
-    let mut positions: Vec<usize> = Vec::new();
-    let mut is_valid = true;
-    match &resource.issuers {
-        None => positions.extend(0..configured.len()),
-        Some(names) => {
-            for name in names {
-                match configured.iter().position(|issuer| issuer.issuer == *name) {
-                    Some(position) if positions.contains(&position) => {
-                        is_valid = false;
-                        errors.add(
-                            "issuers",
-                            format!("issuers has {:?} twice; remove one", shown_url(name)),
-                        );
-                    }
-                    Some(position) => positions.push(position),
-                    None => {
-                        is_valid = false;
-                        errors.add("issuers", unknown_issuer(name, configured));
-                    }
-                }
-            }
-        }
-    }
-    if is_valid && positions.is_empty() && resource.auth != Authorization::None {
+) -> Option<AcceptedIssuers<'a>> {
+    let listed = listed_issuers(resource, context, errors)?;
+    let needs_token = resource.auth != Authorization::None;
+    if listed.positions.is_empty() && !listed.has_broker && needs_token {
         let key = if resource.issuers.is_some() {
             "issuers"
         } else {
             ""
         };
-        errors.add(
-            key,
-            format!(
-                "no issuer can issue tokens for {:?}; add an [[issuer]], or switch authorization off with auth = \"none\"",
-                resource.endpoint
-            ),
-        );
+        errors.add(key, no_issuer(resource, context));
         return None;
     }
-    let plans = positions
+    let plans = listed
+        .positions
         .iter()
         .map(|position| Some((*position, context.issuers.get(*position)?.as_ref()?)));
     let plans: Option<Vec<_>> = plans.collect();
@@ -74,17 +54,89 @@ pub(super) fn issuers_of<'a>(
         );
         return None;
     }
-    plans.filter(|_| is_valid)
+    Some(AcceptedIssuers {
+        plans: plans?,
+        accepts_broker: listed.has_broker && needs_token,
+    })
+}
+
+/// The issuers that a resource lists, or all without a list.
+struct ListedIssuers {
+    positions: Vec<usize>,
+    has_broker: bool,
+}
+
+fn listed_issuers(
+    resource: &Resource,
+    context: &Context<'_>,
+    errors: &mut Diagnostics<'_>,
+) -> Option<ListedIssuers> {
+    let configured = &context.config.issuer;
+    let Some(names) = &resource.issuers else {
+        return Some(ListedIssuers {
+            positions: (0..configured.len()).collect(),
+            has_broker: context.broker.is_some(),
+        });
+    };
+    let mut listed = ListedIssuers {
+        positions: Vec::new(),
+        has_broker: false,
+    };
+    let mut is_valid = true;
+    for (number, name) in names.iter().enumerate() {
+        if names[..number].contains(name) {
+            is_valid = false;
+            errors.add(
+                "issuers",
+                format!("issuers has {:?} twice; remove one", shown_url(name)),
+            );
+        } else if context.broker.is_some_and(|own| own.as_str() == name) {
+            listed.has_broker = true;
+        } else if let Some(position) = configured.iter().position(|issuer| issuer.issuer == *name) {
+            listed.positions.push(position);
+        } else {
+            is_valid = false;
+            errors.add("issuers", unknown_issuer(name, context));
+        }
+    }
+    is_valid.then_some(listed)
+}
+
+/// Returns the error about a resource that no issuer has tokens for.
+fn no_issuer(resource: &Resource, context: &Context<'_>) -> String {
+    let fix = match context.broker {
+        Some(own) => format!(
+            "remove `issuers`, or list {:?} for the broker",
+            own.as_str()
+        ),
+        None => "add an [[issuer]], or switch authorization off with auth = \"none\"".to_owned(),
+    };
+    format!(
+        "no issuer can issue tokens for {:?}; {fix}",
+        resource.endpoint
+    )
 }
 
 /// Returns the error about an issuer that is not configured.
-fn unknown_issuer(name: &str, configured: &[file::Issuer]) -> String {
+fn unknown_issuer(name: &str, context: &Context<'_>) -> String {
     let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
-    let fix = match configured
-        .iter()
-        .find(|issuer| bare(&issuer.issuer) == bare(name))
+    let configured = context.config.issuer.iter();
+    let configured = configured.map(|issuer| issuer.issuer.as_str());
+    if let Some(own) = context
+        .broker
+        .filter(|own| bare(own.as_str()) == bare(name))
     {
-        Some(similar) => format!("write it as there, {:?}", shown_url(&similar.issuer)),
+        return format!(
+            "issuers has {:?}, which is not exactly the issuer of the broker; write {:?}",
+            shown_url(name),
+            own.as_str()
+        );
+    }
+    let similar = configured
+        .into_iter()
+        .find(|issuer| bare(issuer) == bare(name));
+    let fix = match similar {
+        Some(similar) => format!("write it as there, {:?}", shown_url(similar)),
         None => "add or correct it".to_owned(),
     };
     format!(

@@ -58,7 +58,10 @@ pub(super) fn rule(rule: &file::Rule, errors: &mut Diagnostics<'_>) -> Option<Me
 }
 
 /// Validates a requirement on a claim. Adds an error and returns `None` if it is invalid.
-pub(super) fn claim(rule: &file::Claim, errors: &mut Diagnostics<'_>) -> Option<ClaimRule> {
+pub(in crate::plan) fn claim(
+    rule: &file::Claim,
+    errors: &mut Diagnostics<'_>,
+) -> Option<ClaimRule> {
     errors.take("", claim_rule(rule))
 }
 
@@ -87,7 +90,7 @@ pub(super) fn implications(
 ///
 /// Adds an error for each name that is not a scope or is `offline_access`, and returns `None` if
 /// there is one.
-pub(super) fn resource_scopes(
+pub(in crate::plan) fn resource_scopes(
     names: &[String],
     key: &str,
     errors: &mut Diagnostics<'_>,
@@ -101,7 +104,7 @@ pub(super) fn resource_scopes(
 }
 
 /// Converts each entry of the list `key`. Returns `None` if `convert` returns `None` for one.
-pub(super) fn convert_each<T, U>(
+pub(in crate::plan) fn convert_each<T, U>(
     entries: &[T],
     key: &str,
     errors: &mut Diagnostics<'_>,

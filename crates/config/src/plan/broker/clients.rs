@@ -1,0 +1,103 @@
+//! Which clients may ask users to sign in.
+
+use anyhow::{Context as _, ensure};
+use portcullis_broker::ClientSettings;
+use url::Host;
+
+use crate::{Diagnostics, file::BrokerClients, shown_url};
+
+/// The most hosts of redirect URIs.
+const MAX_HOSTS: usize = 256;
+/// The largest `max_registered`.
+const MAX_REGISTERED: usize = 1_000_000;
+
+/// Validates the table. Adds an error for each invalid value, and returns `None` if there is one.
+pub(super) fn plan(
+    configured: &BrokerClients,
+    errors: &mut Diagnostics<'_>,
+) -> Option<ClientSettings> {
+    let hosts = errors.take_all(
+        "redirect_hosts",
+        configured.redirect_hosts.iter().map(|text| host(text)),
+    );
+    let checks = [
+        errors.take("redirect_hosts", check_count(&configured.redirect_hosts)),
+        errors.take("max_registered", check_max_registered(configured)),
+        errors.take("", check_identification(configured)),
+    ];
+    checks.into_iter().collect::<Option<Vec<()>>>()?;
+    Some(ClientSettings {
+        redirect_hosts: hosts?,
+        registration: configured.registration,
+        documents: configured.documents,
+        max_registered: configured.max_registered,
+    })
+}
+
+/// Parses a host, or `*.` and a host for its subdomains. Returns it in lower-case ASCII.
+fn host(text: &str) -> anyhow::Result<Box<str>> {
+    let shown = shown_url(text);
+    ensure!(
+        text != "*",
+        "redirect_hosts has \"*\", with which every website could get codes of your users; list the hosts of the clients"
+    );
+    let (prefix, name) = match text.strip_prefix("*.") {
+        Some(name) => ("*.", name),
+        None => ("", text),
+    };
+    ensure!(
+        !name.contains("://") && !name.contains(['/', '?', '#', '@']),
+        "redirect_hosts has {shown:?}, which is more than a host; remove scheme and path"
+    );
+    ensure!(
+        !name.contains(':'),
+        "redirect_hosts has {shown:?}, which has a port; remove it, because every port of the host is accepted"
+    );
+    ensure!(
+        !name.contains('*'),
+        "redirect_hosts has {shown:?}; a star stands only for all subdomains, as in \"*.example.com\""
+    );
+    let parsed = Host::parse(name).with_context(|| {
+        format!("redirect_hosts has {shown:?}, which is not the name of a host; write it as \"app.example.com\"")
+    })?;
+    let Host::Domain(name) = parsed else {
+        anyhow::bail!(
+            "redirect_hosts has {shown:?}, which is an address; write the name of the host"
+        );
+    };
+    ensure!(
+        prefix.is_empty() || name.trim_matches('.').contains('.'),
+        "redirect_hosts has {shown:?}, which includes hosts of others; add the rest of the name, as in \"*.example.com\""
+    );
+    ensure!(
+        !name.ends_with('.'),
+        "redirect_hosts has {shown:?}, which ends with a dot; remove it"
+    );
+    Ok(format!("{prefix}{name}").into())
+}
+
+fn check_count(hosts: &[String]) -> anyhow::Result<()> {
+    ensure!(
+        hosts.len() <= MAX_HOSTS,
+        "redirect_hosts has {} entries; remove all but {MAX_HOSTS}, or write \"*.\" and a name for its subdomains",
+        hosts.len()
+    );
+    Ok(())
+}
+
+fn check_max_registered(configured: &BrokerClients) -> anyhow::Result<()> {
+    let count = configured.max_registered;
+    ensure!(
+        (1..=MAX_REGISTERED).contains(&count),
+        "max_registered = {count} is outside 1 to {MAX_REGISTERED}; write registration = false to register none"
+    );
+    Ok(())
+}
+
+fn check_identification(configured: &BrokerClients) -> anyhow::Result<()> {
+    ensure!(
+        configured.registration || configured.documents,
+        "registration and documents are both false, so that no client can be identified; remove one"
+    );
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Warnings about brokers that run but should change.
+
+use std::path::Path;
+
+use portcullis_identity_provider::ProviderKind;
+
+use crate::{
+    Diagnostic, KeyPath,
+    file::{Broker, BrokerProvider},
+};
+
+/// Claims that users or administrators of other organizations can set.
+const MUTABLE: &[&str] = &[
+    "email",
+    "preferred_username",
+    "upn",
+    "unique_name",
+    "login",
+    "name",
+];
+
+/// Returns warnings about the broker. `state_dir` is the directory of state; `None` if everything
+/// is kept in memory.
+pub(in crate::plan) fn warnings(broker: &Broker, state_dir: Option<&Path>) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    if state_dir.is_none() {
+        warnings.push(
+            "broker keeps sign-ins and registered clients in memory only, because there is no state directory: all of them \
+             end with the process, and every user must sign in again; set state_dir to a directory"
+                .to_owned(),
+        );
+    }
+    for (position, provider) in broker.provider.iter().enumerate() {
+        warn_of_mutable_claims(
+            provider,
+            &format!("broker.provider[{position}]"),
+            &mut warnings,
+        );
+    }
+    warnings
+        .iter()
+        .map(|text| Diagnostic::new(&KeyPath::default(), text))
+        .collect()
+}
+
+/// Warns of rules about claims that do not identify a user or an organization for certain.
+fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
+    let (problem, fix) = match ProviderKind::from(provider.kind) {
+        ProviderKind::Entra => (
+            "administrators of any tenant can set it for their users and guests",
+            "use \"groups\", \"roles\" or \"oid\"",
+        ),
+        ProviderKind::Google => (
+            "a Google account can be created with an address of another domain, and keeps it",
+            "use \"hd\" for a domain, and \"sub\" for a person",
+        ),
+        ProviderKind::GitHub => (
+            "users can change it, and others can take it then",
+            "use \"id\" for a person",
+        ),
+        _ => return,
+    };
+    let allow = provider
+        .allow
+        .iter()
+        .enumerate()
+        .map(|(number, rule)| (format!("allow[{number}]"), rule.claim.as_str()));
+    let grants = provider
+        .grant
+        .iter()
+        .enumerate()
+        .filter_map(|(number, grant)| Some((format!("grant[{number}]"), grant.claim.as_deref()?)));
+    for (rule, claim) in allow
+        .chain(grants)
+        .filter(|(_, claim)| MUTABLE.contains(claim))
+    {
+        warnings.push(format!(
+            "{key}.{rule}.claim = {claim:?} decides by a claim that is not certain: {problem}; {fix}"
+        ));
+    }
+}

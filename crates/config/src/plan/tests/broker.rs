@@ -1,0 +1,468 @@
+//! Plans of configurations with `[broker]`.
+
+use std::{fs, io::Write as _};
+
+use portcullis_identity_provider::ProviderKind;
+use tempfile::NamedTempFile;
+
+use super::*;
+
+const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+const OTHER_TENANT: &str = "bbbbbbbb-0000-cccc-1111-dddd2222eeee";
+
+/// A valid configuration with a broker and no issuer. `SECRET` is a file.
+const BROKER: &str = r#"
+listen = "127.0.0.1:0"
+base_url = "https://mcp.example.com"
+state_dir = "/var/lib/portcullis"
+
+[[resource]]
+endpoint = "/mcp"
+resource_name = "Example"
+scopes_supported = ["mcp:tools", "mcp:files"]
+required_scopes = ["mcp:tools"]
+upstream = { http = "http://127.0.0.1:8000/mcp" }
+
+  [[resource.rule]]
+  method = "tools/call"
+  scopes = ["mcp:admin"]
+
+  [[resource.route]]
+  path = "/mcp"
+  methods = ["DELETE"]
+  scopes = ["mcp:end"]
+
+[broker]
+access_token_lifetime = "1h"
+
+  [[broker.provider]]
+  kind = "keycloak"
+  issuer = "https://auth.example.com/realms/prod"
+  client_id = "portcullis"
+  client_secret = { file = "SECRET" }
+"#;
+
+fn secret() -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(b"0123456789abcdef0123456789abcdef").unwrap();
+    file
+}
+
+/// Validates [`BROKER`] with these replacements.
+fn broker(edits: &[(&str, &str)]) -> anyhow::Result<Plan> {
+    let secret = secret();
+    let mut text = BROKER.to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    check(&text.replace("SECRET", secret.path().to_str().unwrap()))
+}
+
+/// Validates [`BROKER`] with lines in the table of the provider.
+fn provider(kind: &str, lines: &str) -> anyhow::Result<Plan> {
+    broker(&[
+        (
+            "  issuer = \"https://auth.example.com/realms/prod\"\n",
+            &format!("{lines}\n"),
+        ),
+        ("\"keycloak\"", &format!("\"{kind}\"")),
+    ])
+}
+
+/// Returns the warnings about the broker.
+fn warnings(plan: &Plan) -> Vec<&str> {
+    let texts = plan.warnings.iter().map(|warning| warning.text.as_str());
+    texts.filter(|text| text.starts_with("broker")).collect()
+}
+
+#[track_caller]
+fn assert_error(plan: anyhow::Result<Plan>, key: &str, words: &str) {
+    let error = format!("{:#}", plan.err().expect("an error"));
+    assert!(
+        error.starts_with(key) && error.contains(words) && !error.contains('\n'),
+        "{key} … {words}: {error}"
+    );
+}
+
+/// A broker needs no `[[issuer]]`: it is the issuer of all resources, and the first in their
+/// metadata.
+#[test]
+fn the_broker_is_the_issuer_of_resources() {
+    let plan = broker(&[]).unwrap();
+    assert_eq!(warnings(&plan), [""; 0]);
+    let resource = &plan.resources[0];
+    assert!(resource.accepts_broker && resource.issuers.is_empty());
+    let servers = |plan: &Plan| {
+        plan.resources[0]
+            .metadata
+            .authorization_servers
+            .iter()
+            .map(|issuer| issuer.as_str().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(servers(&plan), ["https://mcp.example.com"]);
+    let settings = plan.broker.unwrap().settings;
+    assert_eq!(settings.issuer.as_str(), "https://mcp.example.com");
+
+    let issuer = "[[issuer]]\nissuer = \"https://auth.example.com\"\n\n[broker]";
+    let both = broker(&[("[broker]", issuer)]).unwrap();
+    assert_eq!(
+        servers(&both),
+        ["https://mcp.example.com", "https://auth.example.com"]
+    );
+    assert_eq!(both.resources[0].issuers, [0]);
+
+    let own = (
+        "endpoint = \"/mcp\"",
+        "endpoint = \"/mcp\"\nissuers = [\"https://mcp.example.com\"]",
+    );
+    let only_own = broker(&[("[broker]", issuer), own]).unwrap();
+    assert_eq!(servers(&only_own), ["https://mcp.example.com"]);
+    assert!(only_own.resources[0].accepts_broker && only_own.resources[0].issuers.is_empty());
+}
+
+/// The base URL may be written with a slash and a default port.
+#[test]
+fn the_issuer_has_no_slash_at_its_end() {
+    for base_url in ["https://MCP.example.com:443/", "https://mcp.example.com/"] {
+        let plan = broker(&[("https://mcp.example.com", base_url)]).unwrap();
+        let issuer = plan.broker.unwrap().settings.issuer;
+        assert_eq!(issuer.as_str(), "https://mcp.example.com", "{base_url}");
+    }
+}
+
+/// TK4: no token is issued for a resource that would not accept it.
+#[test]
+fn resources_without_the_broker_are_not_its_own() {
+    let other = r#"
+        [[issuer]]
+        issuer = "https://auth.example.com"
+        [[resource]]
+        endpoint = "/other"
+        issuers = ["https://auth.example.com"]
+        upstream = { http = "http://127.0.0.1:8001/mcp" }
+        [broker]"#;
+    let plan = broker(&[("[broker]", other)]).unwrap();
+    let accepts: Vec<bool> = plan
+        .resources
+        .iter()
+        .map(|resource| resource.accepts_broker)
+        .collect();
+    assert_eq!(accepts, [true, false]);
+    let settings = plan.broker.unwrap().settings;
+    let uris: Vec<&str> = settings
+        .resources
+        .iter()
+        .map(|resource| resource.uri.as_str())
+        .collect();
+    assert_eq!(uris, ["https://mcp.example.com/mcp"]);
+    let default = other.replace("[broker]", "[broker]\ndefault_resource = \"/other\"");
+    assert_error(
+        broker(&[("[broker]", &default)]),
+        "broker.default_resource = \"/other\"",
+        "is not the endpoint of a resource that accepts the broker's tokens",
+    );
+    assert_error(
+        broker(&[
+            (
+                "endpoint = \"/mcp\"",
+                "issuers = [\"https://auth.example.com\"]\nendpoint = \"/mcp\"",
+            ),
+            (
+                "[broker]",
+                "[[issuer]]\nissuer = \"https://auth.example.com\"\n[broker]",
+            ),
+        ]),
+        "broker: no resource accepts the tokens of the broker",
+        "remove `issuers`",
+    );
+}
+
+/// A resource has all scopes that its settings name. Clients that name none get the required ones.
+#[test]
+fn scopes_come_from_the_resources() {
+    let scopes = |edits: &[(&str, &str)]| {
+        let settings = broker(edits).unwrap().broker.unwrap().settings;
+        let resource = &settings.resources[0];
+        assert_eq!(resource.name.as_deref(), Some("Example"));
+        (
+            resource.scopes.as_str().to_owned(),
+            resource.default_scopes.as_str().to_owned(),
+        )
+    };
+    assert_eq!(
+        scopes(&[]),
+        (
+            "mcp:admin mcp:end mcp:files mcp:tools".to_owned(),
+            "mcp:tools".to_owned()
+        )
+    );
+    let implied = "scope_implies = { all = [\"mcp:files\", \"one\"] }";
+    assert_eq!(
+        scopes(&[("required_scopes = [\"mcp:tools\"]", implied)]),
+        (
+            "all mcp:admin mcp:end mcp:files mcp:tools one".to_owned(),
+            "mcp:files mcp:tools".to_owned()
+        )
+    );
+}
+
+/// All values of the table are in the settings.
+#[test]
+fn all_values_are_planned() {
+    let logo = NamedTempFile::new().unwrap();
+    fs::write(logo.path(), "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").unwrap();
+    let lines = format!(
+        r##"[broker]
+        clients = {{ redirect_hosts = ["*.Example.com", "bücher.example"], registration = false, max_registered = 7 }}
+        default_resource = "/mcp"
+        grant_lifetime = "30d"
+        refresh_reuse = "0s"
+        recheck = "2m"
+        max_unchecked = "3m"
+        remember_consent = true
+        paste_callback = false
+        claims = {{ email = "email", subject = "sub" }}
+        keys = {{ file = "SECRET" }}
+        page = {{ name = "Example", logo_file = "{}", accent = "#0b57D0" }}
+        scope_descriptions = {{ "mcp:tools" = "Use the tools" }}
+        introspection = [{{ client_id = "rs", client_secret = {{ file = "SECRET" }}, resource = "/mcp" }}]
+        "##,
+        logo.path().display()
+    );
+    let plan = broker(&[("[broker]", &lines)]).unwrap().broker.unwrap();
+    assert!(plan.keys.is_some());
+    assert_eq!(plan.fetch.len(), 1);
+    let settings = plan.settings;
+    assert_eq!(settings.default_resource, Some(0));
+    let hosts: Vec<&str> = settings
+        .clients
+        .redirect_hosts
+        .iter()
+        .map(|host| &**host)
+        .collect();
+    assert_eq!(hosts, ["*.example.com", "xn--bcher-kva.example"]);
+    assert!(!settings.clients.registration && settings.clients.documents);
+    assert_eq!(settings.clients.max_registered, 7);
+    let lifetimes = settings.lifetimes;
+    assert_eq!(lifetimes.access_token, Duration::from_secs(3600));
+    assert_eq!(lifetimes.grant, Duration::from_secs(30 * 24 * 3600));
+    assert_eq!(lifetimes.refresh_reuse, Duration::ZERO);
+    assert_eq!(lifetimes.recheck, Duration::from_secs(120));
+    assert_eq!(lifetimes.max_unchecked, Duration::from_secs(180));
+    assert_eq!(settings.claims["subject"], "sub");
+    let pages = settings.pages;
+    assert!(pages.remember && !pages.paste_callback);
+    assert_eq!(pages.name.as_deref(), Some("Example"));
+    assert_eq!(pages.accent, Some([0x0b, 0x57, 0xd0]));
+    assert_eq!(pages.logo.unwrap().media_type, "image/svg+xml");
+    assert_eq!(pages.scopes["mcp:tools"], "Use the tools");
+    let client = &settings.introspection_clients[0];
+    assert_eq!(&*client.id, "rs");
+    assert_eq!(client.resource.as_str(), "https://mcp.example.com/mcp");
+}
+
+/// Each kind of provider has its issuer.
+#[test]
+fn issuers_follow_from_the_kind() {
+    let of = |kind: &str, lines: &str| {
+        let plan = provider(kind, lines).unwrap().broker.unwrap();
+        let provider = plan.settings.providers.into_iter().next().unwrap();
+        assert_eq!(provider.settings.kind, ProviderKind::parse(kind).unwrap());
+        assert_eq!(&*provider.settings.name, kind);
+        (
+            provider.settings.issuer.as_str().to_owned(),
+            provider.settings.tenants.len(),
+        )
+    };
+    let google = "allow = [{ claim = \"hd\", one_of = [\"example.com\"] }]";
+    let github = "allow = [{ claim = \"id\", one_of = [\"583231\"] }]";
+    let entra = format!("https://login.microsoftonline.com/{TENANT}/v2.0");
+    let government = format!("https://login.microsoftonline.us/{TENANT}/v2.0");
+    for (kind, lines, issuer, tenants) in [
+        (
+            "google",
+            google.to_owned(),
+            "https://accounts.google.com",
+            0,
+        ),
+        ("github", github.to_owned(), "https://github.com", 0),
+        (
+            "github",
+            format!(
+                "issuer = \"https://github.example.com\"\napi_url = \"http://127.0.0.1:1/api\"\n{github}"
+            ),
+            "https://github.example.com",
+            0,
+        ),
+        (
+            "entra",
+            format!("tenant = \"{}\"", TENANT.to_uppercase()),
+            &*entra,
+            0,
+        ),
+        ("entra", format!("tenants = [\"{TENANT}\"]"), &*entra, 0),
+        (
+            "entra",
+            format!(
+                "tenants = [\"{TENANT}\", \"{OTHER_TENANT}\"]\nallow = [{{ claim = \"roles\", one_of = [\"a\"] }}]"
+            ),
+            &*entra,
+            2,
+        ),
+        (
+            "entra",
+            format!("tenant = \"{TENANT}\"\nissuer = \"{government}\""),
+            &*government,
+            0,
+        ),
+        (
+            "entra",
+            format!("tenant = \"{TENANT}\"\nissuer = \"http://127.0.0.1:9000/v2.0\""),
+            "http://127.0.0.1:9000/v2.0",
+            0,
+        ),
+        (
+            "okta",
+            "issuer = \"https://example.okta.com\"".to_owned(),
+            "https://example.okta.com",
+            0,
+        ),
+        (
+            "auth0",
+            "issuer = \"https://example.eu.auth0.com/\"".to_owned(),
+            "https://example.eu.auth0.com/",
+            0,
+        ),
+        (
+            "oidc",
+            "issuer = \"https://auth.example.com\"".to_owned(),
+            "https://auth.example.com",
+            0,
+        ),
+    ] {
+        assert_eq!(of(kind, &lines), (issuer.to_owned(), tenants), "{lines}");
+    }
+}
+
+/// ST6: an account at a public provider is not enough.
+#[test]
+fn public_providers_need_rules() {
+    let tenants = format!("tenants = [\"{TENANT}\", \"{OTHER_TENANT}\"]");
+    for (kind, lines, words) in [
+        ("google", "", "anyone can have a Google account"),
+        ("github", "", "anyone can have a GitHub account"),
+        ("entra", &*tenants, "several tenants"),
+    ] {
+        assert_error(
+            provider(kind, lines),
+            "broker.provider[0].allow is missing",
+            words,
+        );
+        let present = format!("{lines}\nallow = [{{ claim = \"email\" }}]");
+        assert_error(
+            provider(kind, &present),
+            "broker.provider[0].allow has no rule with one_of or domain",
+            words,
+        );
+        let reported = format!(
+            "{lines}\nallow = [{{ claim = \"sub\", one_of = [\"a\"], report_only = true }}]"
+        );
+        assert_error(
+            provider(kind, &reported),
+            "broker.provider[0].allow[0].report_only = true",
+            "remove it",
+        );
+    }
+    for shared in [
+        "common",
+        "Organizations",
+        "consumers",
+        "9188040d-6c67-4c5b-b112-36a304b66dad",
+    ] {
+        assert_error(
+            provider("entra", &format!("tenant = \"{shared}\"")),
+            &format!("broker.provider[0].tenant has \"{shared}\""),
+            "anyone with an account at Microsoft could sign in",
+        );
+    }
+    for (issuer, kind) in [
+        ("https://accounts.google.com", "google"),
+        ("https://github.com/login/oauth", "github"),
+        ("https://login.microsoftonline.com/common/v2.0", "entra"),
+    ] {
+        assert_error(
+            provider("oidc", &format!("issuer = \"{issuer}\"")),
+            "broker.provider[0].issuer",
+            &format!("write kind = \"{kind}\""),
+        );
+    }
+}
+
+/// The rules of users are those of tokens.
+#[test]
+fn rules_of_users_are_planned() {
+    let lines = r#"
+        issuer = "https://auth.example.com/realms/prod"
+        allow = [{ claim = "groups", one_of = ["mcp-users"] }]
+        grant = [{ scopes = ["mcp:tools"] }, { claim = "roles", one_of = ["admin"], scopes = ["mcp:admin"] }]
+    "#;
+    let plan = provider("keycloak", lines).unwrap().broker.unwrap();
+    let provider = &plan.settings.providers[0];
+    assert_eq!(provider.allow.len(), 1);
+    let rules: Vec<bool> = provider
+        .grants
+        .iter()
+        .map(|grant| grant.rule.is_some())
+        .collect();
+    assert_eq!(rules, [false, true]);
+    assert_eq!(provider.grants[1].scopes.as_str(), "mcp:admin");
+}
+
+/// A sign-in that ends with the process, and a rule about a claim that others can set, cause
+/// warnings.
+#[test]
+fn questionable_brokers_cause_warnings() {
+    let plan = broker(&[("\"/var/lib/portcullis\"", "\"off\"")]).unwrap();
+    let found = warnings(&plan);
+    assert!(
+        found.len() == 1 && found[0].contains("end with the process"),
+        "{found:?}"
+    );
+
+    let allow = "allow = [{ claim = \"email\", domain = [\"example.com\"] }]";
+    let plan = provider("google", allow).unwrap();
+    let found = warnings(&plan);
+    assert!(
+        found.len() == 1 && found[0].contains("use \"hd\""),
+        "{found:?}"
+    );
+}
+
+/// J10: a changed scope of a resource changes the broker, a changed limit does not.
+#[test]
+fn fingerprints_follow_the_table_and_its_resources() {
+    let secret = secret();
+    let of = |from: &str, to: &str| {
+        assert!(BROKER.contains(from), "{from}");
+        let text = BROKER
+            .replacen(from, to, 1)
+            .replace("SECRET", secret.path().to_str().unwrap());
+        check(&text).unwrap().broker.unwrap().fingerprint
+    };
+    let same = of("[broker]", "[broker]");
+    assert_eq!(of("[broker]", "[limits]\nmax_body = 9999\n[broker]"), same);
+    for (from, to) in [
+        ("[broker]", "[broker]\nrecheck = \"2m\""),
+        ("https://mcp.example.com", "https://other.example.com"),
+        ("\"mcp:files\"", "\"mcp:more\""),
+        ("[\"mcp:admin\"]", "[\"mcp:more\"]"),
+        ("\"Example\"", "\"Other\""),
+        ("\"portcullis\"", "\"other\""),
+    ] {
+        assert_ne!(of(from, to), same, "{to}");
+    }
+    fs::write(secret.path(), "another secret").unwrap();
+    assert_ne!(of("[broker]", "[broker]"), same);
+}
