@@ -4,7 +4,7 @@ mod code_exchange;
 mod refresh;
 
 pub use code_exchange::exchange_code;
-pub use refresh::refresh;
+pub use refresh::{RefreshCheck, refresh};
 
 use portcullis_metadata::{Scopes, Secret};
 

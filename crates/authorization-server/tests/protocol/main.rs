@@ -13,5 +13,6 @@ mod refresh;
 mod registration;
 mod store;
 mod stored_client;
+mod stored_request;
 mod support;
 mod tokens;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use portcullis_authorization_server::{
     AuthorizationCode, ErrorCode, Grant, Store,
     authorization::User,
-    token::{GrantedTokens, TokenError, exchange_code, refresh},
+    token::{GrantedTokens, RefreshCheck, TokenError, exchange_code, refresh},
 };
 use portcullis_metadata::{UnixTime, authorization::PkceVerifier};
 
@@ -138,4 +138,61 @@ async fn a_token_with_fewer_scopes_leaves_the_grant_as_it_is() {
     assert_eq!(narrow.scopes.to_string(), "mcp:tools");
     let full = send(&server, &secret(&narrow), &[]).await.unwrap();
     assert_eq!(full.scopes, granted.scopes);
+}
+
+/// A server asks the provider about the user between the check and the rotation.
+#[tokio::test]
+async fn a_refresh_can_be_checked_before_anything_changes() {
+    let server = Server::new();
+    let granted = sign_in(&server).await;
+    let token = secret(&granted);
+    for (id, further, expected) in [
+        ("client-a", None, None),
+        ("client-a", Some(("scope", "mcp:tools")), None),
+        ("client-b", None, Some(ErrorCode::InvalidGrant)),
+        (
+            "client-a",
+            Some(("scope", "mcp:admin")),
+            Some(ErrorCode::InvalidScope),
+        ),
+        (
+            "client-a",
+            Some(("resource", "https://attacker.example/")),
+            Some(ErrorCode::InvalidTarget),
+        ),
+    ] {
+        let client = client(id);
+        let pairs: Vec<_> = [("refresh_token", &*token)]
+            .into_iter()
+            .chain(further)
+            .collect();
+        let form = form(&pairs);
+        let check = RefreshCheck::new(&server, &client, &form, None).unwrap();
+        let grant = server
+            .store
+            .find_refresh_token(check.token())
+            .await
+            .unwrap();
+        let code = check.check(&grant.unwrap()).err().map(|error| error.code);
+        assert_eq!(code, expected, "{id} {further:?}");
+        // `refresh` decides alike.
+        if expected.is_some() {
+            let refreshed = refresh(&server, &server.store, &client, &form, None).await;
+            let code = refreshed.err().map(|error| error.response().code);
+            assert_eq!(code, expected, "{id} {further:?}");
+        }
+    }
+    assert_eq!(
+        server.store.issued(&granted.grant.id),
+        1,
+        "nothing was rotated"
+    );
+
+    let client = client("client-a");
+    let without_token = form(&[]);
+    let error = RefreshCheck::new(&server, &client, &without_token, None).err();
+    assert_eq!(
+        error.map(|error| error.code),
+        Some(ErrorCode::InvalidRequest)
+    );
 }
