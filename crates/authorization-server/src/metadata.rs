@@ -36,6 +36,9 @@ pub struct ServerMetadata<'a> {
     pub authentication_methods: &'a [&'a str],
     /// Whether clients may be identified by the URL of their metadata document.
     pub client_documents: bool,
+    /// The algorithms of ID tokens. OpenID Connect Discovery requires the member, so a server
+    /// without ID tokens lists the algorithms of its access tokens.
+    pub id_token_algorithms: &'a [&'a str],
 }
 
 impl ServerMetadata<'_> {
@@ -48,7 +51,7 @@ impl ServerMetadata<'_> {
         extra.insert("subject_types_supported".to_owned(), json!(["public"]));
         extra.insert(
             "id_token_signing_alg_values_supported".to_owned(),
-            json!(["RS256"]),
+            json!(self.id_token_algorithms),
         );
         let algorithms = algorithm_names();
         let scopes = self
@@ -95,4 +98,57 @@ pub fn algorithm_names() -> Vec<String> {
 
 fn owned<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_server_without_id_tokens_states_what_it_supports() {
+        let issuer = Issuer::parse("https://mcp.example.com").unwrap();
+        let scopes = Scopes::parse("mcp:tools offline_access").unwrap();
+        let url = |path: &str| Url::parse(&format!("https://mcp.example.com{path}")).unwrap();
+        let metadata = ServerMetadata {
+            issuer: &issuer,
+            authorization_endpoint: url("/oauth/authorize"),
+            token_endpoint: url("/oauth/token"),
+            registration_endpoint: Some(url("/oauth/register")),
+            introspection_endpoint: None,
+            revocation_endpoint: Some(url("/oauth/revoke")),
+            jwks_uri: url("/oauth/jwks"),
+            grant_types: &[GrantType::AuthorizationCode, GrantType::RefreshToken],
+            scopes: &scopes,
+            authentication_methods: &["none", "private_key_jwt"],
+            client_documents: true,
+            id_token_algorithms: &["ES256"],
+        };
+        let document: Value = serde_json::from_slice(&metadata.document().to_json()).unwrap();
+        for (member, expected) in [
+            ("issuer", json!("https://mcp.example.com")),
+            ("id_token_signing_alg_values_supported", json!(["ES256"])),
+            ("client_id_metadata_document_supported", json!(true)),
+            (
+                "authorization_response_iss_parameter_supported",
+                json!(true),
+            ),
+            ("scopes_supported", json!(["mcp:tools", "offline_access"])),
+            ("code_challenge_methods_supported", json!(["S256"])),
+            ("response_types_supported", json!(["code"])),
+            ("response_modes_supported", json!(["query"])),
+            (
+                "grant_types_supported",
+                json!(["authorization_code", "refresh_token"]),
+            ),
+            (
+                "token_endpoint_auth_methods_supported",
+                json!(["none", "private_key_jwt"]),
+            ),
+            ("introspection_endpoint", Value::Null),
+        ] {
+            assert_eq!(document[member], expected, "{member}");
+        }
+    }
 }

@@ -85,6 +85,7 @@ fn document(config: &Config) -> Map<String, Value> {
         scopes: &settings.scopes,
         authentication_methods: methods,
         client_documents: !matches!(settings.client_documents, DocumentFetch::Off),
+        id_token_algorithms: &["RS256"],
     }
     .document();
     let device = config.url(Endpoint::DeviceAuthorization);
