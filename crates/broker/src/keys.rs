@@ -74,7 +74,10 @@ impl BrokerKeys {
 
     /// Returns the current key of a purpose and its epoch.
     pub(crate) fn current(&self, purpose: Purpose) -> Option<(u8, &SecretBytes)> {
-        self.ring(purpose).0.first().map(|(epoch, key)| (*epoch, key))
+        self.ring(purpose)
+            .0
+            .first()
+            .map(|(epoch, key)| (*epoch, key))
     }
 
     /// Returns the key of a purpose with this epoch.
@@ -101,19 +104,25 @@ impl std::fmt::Debug for BrokerKeys {
 
 /// Returns the HMAC-SHA-256 of parts, each of which is preceded by its length.
 pub(crate) fn authenticator(key: &SecretBytes, parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = keyed(key);
+    keyed(key, parts).finalize().into_bytes().into()
+}
+
+/// Returns whether this is the [`authenticator`] of the parts. Takes the same time for every other
+/// text of the same length.
+pub(crate) fn is_authentic(key: &SecretBytes, parts: &[&[u8]], presented: &[u8]) -> bool {
+    keyed(key, parts).verify_slice(presented).is_ok()
+}
+
+fn keyed(key: &SecretBytes, parts: &[&[u8]]) -> Hmac<Sha256> {
+    // HMAC pads a key to the block of the hash. A block of the right size cannot be rejected.
+    let mut block = Zeroizing::new(hmac::digest::Key::<Hmac<Sha256>>::default().0);
+    block[..key.len()].copy_from_slice(&**key);
+    let mut mac = Hmac::<Sha256>::new(&(*block).into());
     for part in parts {
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);
     }
-    mac.finalize().into_bytes().into()
-}
-
-fn keyed(key: &SecretBytes) -> Hmac<Sha256> {
-    // HMAC pads a key to the block of the hash. A block of the right size cannot be rejected.
-    let mut block = Zeroizing::new(hmac::digest::Key::<Hmac<Sha256>>::default().0);
-    block[..key.len()].copy_from_slice(&**key);
-    Hmac::new(&(*block).into())
+    mac
 }
 
 #[cfg(test)]
@@ -153,7 +162,13 @@ mod tests {
     #[test]
     fn the_borders_of_parts_count() {
         let key = Zeroizing::new([7; 32]);
-        assert_ne!(authenticator(&key, &[b"a", b"bc"]), authenticator(&key, &[b"ab", b"c"]));
-        assert_ne!(authenticator(&key, &[b"a"]), authenticator(&Zeroizing::new([8; 32]), &[b"a"]));
+        assert_ne!(
+            authenticator(&key, &[b"a", b"bc"]),
+            authenticator(&key, &[b"ab", b"c"])
+        );
+        assert_ne!(
+            authenticator(&key, &[b"a"]),
+            authenticator(&Zeroizing::new([8; 32]), &[b"a"])
+        );
     }
 }

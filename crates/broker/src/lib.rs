@@ -1,11 +1,30 @@
 #![doc = include_str!("../README.md")]
 
+mod access;
+mod access_tokens;
+mod broker;
+mod clients;
+mod cookies;
+mod endpoints;
+mod ends;
 mod keys;
+mod limits;
+mod observer;
 mod pages;
+mod policy;
+mod problem;
+mod recheck;
+mod records;
 mod sealed;
 mod settings;
+mod sign_in;
+mod store;
 
+pub use broker::{Broker, BrokerError, BrokerParts};
+pub use cookies::is_broker_cookie;
+pub use ends::Ends;
 pub use keys::{BrokerKeys, KeysError};
+pub use observer::{BrokerEvent, BrokerObserver, EndReason, GrantOwner};
 pub use settings::{
     BrokerProvider, BrokerResource, BrokerSettings, ClientSettings, IntrospectionClient, Lifetimes,
     Logo, PageSettings, ScopeGrant,

@@ -101,8 +101,15 @@ mod tests {
         let keys = keys();
         let place: &[&[u8]] = &[b"grant", b"1"];
         let sealed = seal(&keys, PURPOSE, place, b"text").unwrap();
-        assert_eq!(open(&keys, PURPOSE, place, &sealed).unwrap().as_slice(), b"text");
-        for other in [[b"grant".as_slice(), b"2"], [b"code", b"1"], [b"gran", b"t1"]] {
+        assert_eq!(
+            open(&keys, PURPOSE, place, &sealed).unwrap().as_slice(),
+            b"text"
+        );
+        for other in [
+            [b"grant".as_slice(), b"2"],
+            [b"code", b"1"],
+            [b"gran", b"t1"],
+        ] {
             assert!(open(&keys, PURPOSE, &other, &sealed).is_none());
         }
         assert!(open(&keys, Purpose::Forms, place, &sealed).is_none());

@@ -1,8 +1,9 @@
 //! [`Identity`]: who the user is.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use portcullis_metadata::UnixTime;
+use portcullis_verifier::claim_at;
 use serde_json::{Map, Value};
 
 use crate::ProviderError;
@@ -39,16 +40,15 @@ impl Identity {
     /// Fails with [`ProviderError::GroupsOverage`] if the provider left the claim out, so that a
     /// rule cannot be evaluated.
     pub fn claim(&self, path: &str) -> Result<Option<&Value>, ProviderError> {
-        let Some(pointer) = path.strip_prefix('/') else {
-            self.check_not_omitted(path)?;
-            return Ok(self.claims.get(path));
+        let name = match path.strip_prefix('/') {
+            Some(pointer) => {
+                let name = pointer.split('/').next().unwrap_or_default();
+                name.replace("~1", "/").replace("~0", "~").into()
+            }
+            None => Cow::Borrowed(path),
         };
-        let (name, rest) = pointer
-            .find('/')
-            .map_or((pointer, ""), |at| pointer.split_at(at));
-        let name = name.replace("~1", "/").replace("~0", "~");
         self.check_not_omitted(&name)?;
-        Ok(self.claims.get(&name).and_then(|claim| claim.pointer(rest)))
+        Ok(claim_at(&self.claims, path))
     }
 
     fn check_not_omitted(&self, name: &str) -> Result<(), ProviderError> {

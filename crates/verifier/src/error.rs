@@ -59,6 +59,10 @@ pub enum VerifyError {
     #[error("the token is sender-constrained, which is not supported")]
     #[code = "token.sender_constrained"]
     SenderConstrained,
+    /// The token, or the sign-in that it belongs to, was ended before the token expired.
+    #[error("the token was revoked")]
+    #[code = "token.revoked"]
+    Revoked,
     /// The token has no `aud` claim.
     #[error("the token has no audience")]
     #[code = "token.audience_missing"]

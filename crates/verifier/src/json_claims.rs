@@ -30,19 +30,25 @@ impl JsonClaims {
 
     /// Returns a claim by its name or, if `path` starts with `/`, by a JSON pointer (RFC 6901).
     pub(crate) fn get(&self, path: &str) -> Option<&Value> {
-        let Some(pointer) = path.strip_prefix('/') else {
-            return self.all().get(path);
-        };
-        let (name, rest) = pointer
-            .find('/')
-            .map_or((pointer, ""), |at| pointer.split_at(at));
-        let name = if name.contains('~') {
-            Cow::Owned(name.replace("~1", "/").replace("~0", "~"))
-        } else {
-            Cow::Borrowed(name)
-        };
-        self.all().get(&*name)?.pointer(rest)
+        claim_at(self.all(), path)
     }
+}
+
+/// Returns a claim by its name or, if `path` starts with `/`, by a JSON pointer (RFC 6901) into the
+/// claims.
+pub fn claim_at<'c>(claims: &'c Map<String, Value>, path: &str) -> Option<&'c Value> {
+    let Some(pointer) = path.strip_prefix('/') else {
+        return claims.get(path);
+    };
+    let (name, rest) = pointer
+        .find('/')
+        .map_or((pointer, ""), |at| pointer.split_at(at));
+    let name = if name.contains('~') {
+        Cow::Owned(name.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(name)
+    };
+    claims.get(&*name)?.pointer(rest)
 }
 
 /// Prints no claims, because they describe people.

@@ -22,6 +22,7 @@ mod limit_hasher;
 mod observer;
 mod principal;
 mod recheck;
+mod revoked_tokens;
 mod settings;
 mod single_flight;
 mod time;
@@ -36,11 +37,13 @@ pub use id_token::{ExpectedIdToken, IdToken, IdTokenError, LogoutToken};
 pub use inactive_tokens::{InactiveTokens, TokenId};
 pub use introspection::{introspection_request, rejects_client};
 pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer};
+pub use json_claims::claim_at;
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;
 pub use portcullis_metadata::AccessToken;
 pub use principal::Principal;
 pub use recheck::{RecheckFailure, WatchedToken};
+pub use revoked_tokens::RevokedTokens;
 pub use settings::{
     ApplicationAudience, ApplicationAudienceError, IntrospectionAuthentication,
     IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,

@@ -4,12 +4,14 @@ mod application_audience;
 mod error;
 mod introspection;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use portcullis_discovery::UrlPolicy;
 use portcullis_jose::AlgorithmSet;
 use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
 use url::Url;
+
+use crate::revoked_tokens::RevokedTokens;
 
 pub use self::{
     application_audience::{ApplicationAudience, ApplicationAudienceError},
@@ -87,6 +89,10 @@ pub struct IssuerSettings {
     /// entries that are not scope names (RFC 6749 section 3.3) are ignored. In introspection
     /// responses, the members of these names count as well.
     pub scope_claims: Vec<String>,
+    /// The tokens that this process knows to be revoked, for an issuer of its own. Default: none.
+    /// After an addition, call
+    /// [`TrustedIssuer::drop_cached_tokens`](crate::TrustedIssuer::drop_cached_tokens).
+    pub revoked: Option<Arc<dyn RevokedTokens>>,
 }
 
 impl IssuerSettings {
@@ -114,6 +120,7 @@ impl IssuerSettings {
             audiences: Vec::new(),
             application_audiences: Vec::new(),
             scope_claims: Vec::new(),
+            revoked: None,
         }
     }
 

@@ -161,18 +161,28 @@ mod tests {
         assert_eq!(with("records"), KeysError::Line { line });
         assert_eq!(with("records 256 AAAA"), KeysError::Line { line });
         assert_eq!(with("records 2 !"), KeysError::Line { line });
-        assert_eq!(with(&format!("records 2 {valid} more")), KeysError::Line { line });
+        assert_eq!(
+            with(&format!("records 2 {valid} more")),
+            KeysError::Line { line }
+        );
         assert_eq!(with(&format!("other 2 {valid}")), KeysError::Line { line });
         assert_eq!(with("records 2 AAAA"), KeysError::Key { line });
         assert_eq!(with(&format!("signing 2 {valid}")), KeysError::Key { line });
-        assert_eq!(with(&format!("records 1 {valid}")), KeysError::Epoch { line });
+        assert_eq!(
+            with(&format!("records 1 {valid}")),
+            KeysError::Epoch { line }
+        );
         assert!(parse(&format!("{}\n# comment\n\nrecords 2 {valid}", *text)).is_ok());
     }
 
     #[test]
     fn every_purpose_needs_a_key() {
         let text = generate().unwrap();
-        for purpose in Purpose::ALL.map(Purpose::as_str).into_iter().chain([SIGNING]) {
+        for purpose in Purpose::ALL
+            .map(Purpose::as_str)
+            .into_iter()
+            .chain([SIGNING])
+        {
             let lines = text.lines().filter(|line| !line.starts_with(purpose));
             let without = lines.collect::<Vec<_>>().join("\n");
             assert_eq!(parse(&without).unwrap_err(), KeysError::Missing(purpose));
@@ -182,7 +192,9 @@ mod tests {
     #[test]
     fn the_number_of_keys_is_bounded() {
         let key = STANDARD.encode([1; 32]);
-        let lines: Vec<_> = (2..=17).map(|epoch| format!("forms {epoch} {key}")).collect();
+        let lines: Vec<_> = (2..=17)
+            .map(|epoch| format!("forms {epoch} {key}"))
+            .collect();
         let text = format!("{}{}", *generate().unwrap(), lines.join("\n"));
         let line = text.lines().count();
         assert_eq!(parse(&text).unwrap_err(), KeysError::TooMany { line });

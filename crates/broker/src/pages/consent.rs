@@ -5,14 +5,12 @@ use std::{
     fmt::{self, Display},
 };
 
-use url::Url;
-
 use crate::pages::{
     decision::Decision,
     escaped::{Ascii, ClientName, Escaped},
     headers::{Forms, Page},
     layout::Layout,
-    redirect_target::{RedirectTarget, TargetKind, form_source},
+    redirect_target::{RedirectTarget, TargetKind},
 };
 
 /// The page that asks the user whether a client may have access.
@@ -31,6 +29,8 @@ pub(crate) struct ConsentPage<'a> {
     /// Whether the consent can be remembered. It never is for a redirect target that several
     /// programs can use, and for a client that registered itself.
     pub(crate) is_remember_offered: bool,
+    /// Whether the answer can be displayed, for a client on another machine.
+    pub(crate) is_remote_offered: bool,
     /// The sealed request.
     pub(crate) request: &'a str,
 }
@@ -66,7 +66,6 @@ pub(crate) struct ProviderView<'a> {
     pub(crate) name: &'a str,
     /// Its name for people.
     pub(crate) display_name: &'a str,
-    pub(crate) authorization_endpoint: &'a Url,
 }
 
 impl ConsentPage<'_> {
@@ -85,7 +84,7 @@ impl ConsentPage<'_> {
 </dl>
 <form method="post" action="/oauth/consent">
 <input type="hidden" name="request" value="{request}">
-{remember}<p id="sign-in" class="soft">To allow this, sign in:</p>
+{remember}{remote}<p id="sign-in" class="soft">To allow this, sign in:</p>
 <div class="buttons" role="group" aria-labelledby="sign-in">
 {providers}</div>
 <div class="buttons">
@@ -100,11 +99,12 @@ impl ConsentPage<'_> {
             target = Target(self.redirect),
             request = Escaped(self.request),
             remember = if self.offers_remember() { REMEMBER } else { "" },
+            remote = if self.is_remote_offered { REMOTE } else { "" },
             providers = Lines(self.providers),
             deny = Decision::Deny,
         );
         let title = format!("Allow access for {host}?");
-        layout.page(&title, &body, self.forms())
+        layout.page(&title, &body, Forms::ToSelf)
     }
 
     /// Returns who asks: the only thing about a client that it cannot choose freely.
@@ -117,20 +117,10 @@ impl ConsentPage<'_> {
     fn offers_remember(&self) -> bool {
         self.is_remember_offered && self.client.document_host.is_some() && !self.redirect.is_local()
     }
-
-    fn forms(&self) -> Forms {
-        let mut then: Vec<_> = self
-            .providers
-            .iter()
-            .map(|provider| form_source(provider.authorization_endpoint))
-            .chain([self.redirect.form_source()])
-            .collect();
-        then.sort_unstable();
-        then.dedup();
-        Forms::ToSelf { then }
-    }
 }
 
+const REMOTE: &str = r#"<div class="choice"><input type="checkbox" id="remote" name="remote" value="on"><label for="remote">My client is on another machine</label></div>
+"#;
 const REMEMBER: &str = r#"<div class="choice"><input type="checkbox" id="remember" name="remember" value="on"><label for="remember">Remember this for this browser</label></div>
 "#;
 

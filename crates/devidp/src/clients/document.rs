@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderMap;
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse,
-    client::{Client, ClientDocumentError, DocumentLimits, FetchedClient, RegistrationRules, fetch_client_document},
+    client::{
+        Client, ClientDocumentError, DocumentLimits, FetchedClient, RegistrationRules,
+        fetch_client_document,
+    },
 };
 use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_metadata::{Clock, client::ClientIdUrl, syntax::is_loopback};

@@ -135,8 +135,16 @@ impl ClaimRule {
     /// # Errors
     /// Fails if the claim is missing or does not meet the condition.
     pub fn check(&self, principal: &Principal) -> Result<(), ClaimDenial> {
-        let value = principal
-            .claim(&self.claim)
+        self.check_value(principal.claim(&self.claim))
+    }
+
+    /// Checks the value of the claim, for claims that are not those of an access token. It does not
+    /// consider whether the rule is report-only.
+    ///
+    /// # Errors
+    /// Fails if the claim is missing or does not meet the condition.
+    pub fn check_value(&self, value: Option<&Value>) -> Result<(), ClaimDenial> {
+        let value = value
             .filter(|value| !value.is_null())
             .ok_or(ClaimDenial::Missing)?;
         let is_met = match value {
@@ -148,6 +156,11 @@ impl ClaimRule {
         } else {
             Err(ClaimDenial::Mismatch)
         }
+    }
+
+    /// Returns the name of the claim, or the JSON pointer to it.
+    pub fn claim(&self) -> &str {
+        &self.claim
     }
 }
 

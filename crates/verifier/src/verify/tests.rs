@@ -18,6 +18,7 @@ mod cache;
 mod inactive;
 mod issuers;
 mod redaction;
+mod revoked;
 mod throttle;
 
 const OTHER: &str = "https://other.example";

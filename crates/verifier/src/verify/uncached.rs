@@ -8,6 +8,8 @@ use portcullis_metadata::{
     AccessToken, ClaimsError, Now, UnixTime, UnverifiedClaims, unverified_issuer,
 };
 
+use serde_json::Value;
+
 use super::{
     Verifier, opaque_token,
     rejection_log::{self, Claimed},
@@ -18,7 +20,7 @@ use crate::{
     error::VerifyError,
     issuer::TrustedIssuer,
     principal::Principal,
-    settings::Validation,
+    settings::{IssuerSettings, Validation},
     time::Deadline,
 };
 
@@ -183,6 +185,7 @@ impl Verifier {
         let payload = jws.unverified_payload();
         let resource = &self.settings.resource;
         let principal = validation::validate_signed(claims, payload, settings, resource, now)?;
+        check_not_revoked(settings, &principal)?;
         signature.permit.accept();
         Ok(routed.verified(principal, signature.generation))
     }
@@ -253,5 +256,19 @@ impl Verifier {
             }
         })?;
         Ok((number, valid))
+    }
+}
+
+/// Asks the issuer in this process, if it is there, whether the token was revoked. The generation of
+/// the keys was read before: a revocation after this check makes the cached result invalid.
+fn check_not_revoked(settings: &IssuerSettings, principal: &Principal) -> Result<(), VerifyError> {
+    let Some(revoked) = &settings.revoked else {
+        return Ok(());
+    };
+    let text = |name| principal.claim(name).and_then(Value::as_str);
+    if revoked.is_revoked(text("sid"), text("jti")) {
+        Err(VerifyError::Revoked)
+    } else {
+        Ok(())
     }
 }

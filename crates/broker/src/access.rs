@@ -1,0 +1,93 @@
+//! [`Access`]: what a user may do, according to the rules of the operator.
+
+use portcullis_guard::authorize::ClaimRule;
+use portcullis_identity_provider::Identity;
+use portcullis_metadata::Scopes;
+use portcullis_reason_codes::ReasonCodes;
+use portcullis_verifier::claim_at;
+use serde_json::{Map, Value};
+
+use crate::settings::{BrokerProvider, BrokerSettings, ScopeGrant};
+
+/// What a user may do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Access {
+    /// The scopes that the user may have.
+    pub(crate) scopes: Scopes,
+    /// The claims for access tokens.
+    pub(crate) claims: Map<String, Value>,
+}
+
+/// Why a user gets no access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
+pub(crate) enum AccessDenial {
+    /// The user does not meet a rule in `allow` of the provider.
+    #[error("the user does not meet a rule of this server")]
+    #[code = "broker.user_not_allowed"]
+    NotAllowed,
+    /// The provider left out the groups, on which a rule of the provider depends, because there are
+    /// too many.
+    #[error("a rule depends on groups that the identity provider left out")]
+    #[code = "broker.groups_missing"]
+    GroupsMissing,
+    /// No rule in `grant` of the provider gives the user a scope.
+    #[error("the user has no scope at this server")]
+    #[code = "broker.no_scope"]
+    NoScope,
+}
+
+impl Access {
+    /// Applies the rules of a provider to a user. A claim that is missing meets no rule.
+    pub(crate) fn of(
+        settings: &BrokerSettings,
+        provider: &BrokerProvider,
+        identity: &Identity,
+    ) -> Result<Self, AccessDenial> {
+        for rule in &provider.allow {
+            if !is_met(rule, identity)? {
+                return Err(AccessDenial::NotAllowed);
+            }
+        }
+        let scopes = if provider.grants.is_empty() {
+            let all = settings.resources.iter().map(|resource| &resource.scopes);
+            all.fold(Scopes::default(), |scopes, more| scopes.union(more))
+        } else {
+            granted(&provider.grants, identity)?
+        };
+        if scopes.is_empty() {
+            return Err(AccessDenial::NoScope);
+        }
+        let mapped = settings.claims.iter().filter_map(|(name, source)| {
+            let value = claim_at(&identity.claims, source).filter(|value| !value.is_null())?;
+            Some((name.clone(), value.clone()))
+        });
+        Ok(Self {
+            scopes,
+            claims: mapped.collect(),
+        })
+    }
+}
+
+/// Returns the scopes of the rules that a user meets.
+fn granted(grants: &[ScopeGrant], identity: &Identity) -> Result<Scopes, AccessDenial> {
+    let mut scopes = Scopes::default();
+    for grant in grants {
+        let is_given = match &grant.rule {
+            Some(rule) => is_met(rule, identity)?,
+            None => true,
+        };
+        if is_given {
+            scopes = scopes.union(&grant.scopes);
+        }
+    }
+    Ok(scopes)
+}
+
+/// Returns whether a user meets a rule. A claim that is missing meets no rule. Fails if the provider
+/// left the claim out.
+fn is_met(rule: &ClaimRule, identity: &Identity) -> Result<bool, AccessDenial> {
+    let value = identity
+        .claim(rule.claim())
+        .map_err(|_| AccessDenial::GroupsMissing)?;
+    Ok(rule.check_value(value).is_ok())
+}

@@ -1,0 +1,150 @@
+//! Cookies of the broker.
+
+use std::{fmt::Write as _, time::Duration};
+
+use http::{HeaderMap, HeaderValue, header};
+use url::Url;
+
+/// The cookies of the broker. They bind a form, a transaction or a remembered consent to one
+/// browser, and prove nothing else. On `https`, their names have the prefix `__Host-`, so that
+/// another host cannot set them (OR3).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cookies {
+    is_secure: bool,
+}
+
+impl Cookies {
+    /// The beginning of every name, after the prefix `__Host-`, if any.
+    pub(crate) const PREFIX: &'static str = "portcullis-broker-";
+
+    pub(crate) fn new(base_url: &Url) -> Self {
+        Self {
+            is_secure: base_url.scheme() == "https",
+        }
+    }
+
+    /// Returns the value of the cookie with this name. `None` if there is none, or more than one.
+    pub(crate) fn get<'h>(self, headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+        let mut values = self.values(headers, name);
+        let first = values.next()?;
+        values.next().is_none().then_some(first)
+    }
+
+    fn values<'h>(self, headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
+        let name = self.name(name);
+        let lines = headers.get_all(header::COOKIE).into_iter();
+        lines
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(';'))
+            .filter_map(move |pair| {
+                let (found, value) = pair.trim().split_once('=')?;
+                (found == name).then_some(value)
+            })
+    }
+
+    /// Returns the header that sets a cookie. The name and the value must have only letters, digits,
+    /// `-` and `_`.
+    pub(crate) fn set(self, name: &str, value: &str, age: Duration) -> Option<HeaderValue> {
+        let mut text = format!(
+            "{}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}",
+            self.name(name),
+            age.as_secs()
+        );
+        if self.is_secure {
+            write!(text, "; Secure").ok()?;
+        }
+        let mut header = HeaderValue::from_str(&text).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
+    fn name(self, name: &str) -> String {
+        let prefix = if self.is_secure { "__Host-" } else { "" };
+        format!("{prefix}{}{name}", Self::PREFIX)
+    }
+}
+
+/// Returns whether a cookie with this name may be one of the broker. It must not reach an upstream,
+/// nor be set by one (OR2).
+pub fn is_broker_cookie(name: &str) -> bool {
+    // Browsers compare the prefix without case in `Set-Cookie` (RFC 6265bis section 4.1.3.2).
+    let name = match name.get(..7) {
+        Some(prefix) if prefix.eq_ignore_ascii_case("__Host-") => &name[7..],
+        _ => name,
+    };
+    name.get(..Cookies::PREFIX.len())
+        .is_some_and(|prefix| prefix.eq_ignore_ascii_case(Cookies::PREFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookies(url: &str) -> Cookies {
+        Cookies::new(&Url::parse(url).unwrap())
+    }
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        let line = |line: &&str| (header::COOKIE, HeaderValue::from_str(line).unwrap());
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_cookie_on_https_belongs_to_one_host() {
+        let set = |url| {
+            let header = cookies(url)
+                .set("form", "abc", Duration::from_secs(60))
+                .unwrap();
+            header.to_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            set("https://mcp.example.com"),
+            "__Host-portcullis-broker-form=abc; Path=/; HttpOnly; SameSite=Lax; Max-Age=60; Secure"
+        );
+        assert_eq!(
+            set("http://127.0.0.1:3000"),
+            "portcullis-broker-form=abc; Path=/; HttpOnly; SameSite=Lax; Max-Age=60"
+        );
+    }
+
+    /// OR3: of two cookies with one name, none is used.
+    #[test]
+    fn a_cookie_is_read_only_if_it_is_unambiguous() {
+        let cookies = cookies("https://mcp.example.com");
+        let get = |lines: &[&str]| cookies.get(&headers(lines), "form").map(str::to_owned);
+        let name = "__Host-portcullis-broker-form";
+        assert_eq!(
+            get(&[&format!("a=b; {name}=abc; c=d")]).as_deref(),
+            Some("abc")
+        );
+        assert_eq!(
+            get(&["a=b", &format!("{name}=abc")]).as_deref(),
+            Some("abc")
+        );
+        assert_eq!(get(&[&format!("{name}=abc; {name}=def")]), None);
+        assert_eq!(get(&["portcullis-broker-form=abc"]), None);
+        assert_eq!(get(&[&format!("{name}2=abc")]), None);
+        assert_eq!(get(&[]), None);
+    }
+
+    /// OR2
+    #[test]
+    fn the_names_of_the_broker_are_recognized() {
+        for name in [
+            "__Host-portcullis-broker-form",
+            "__host-Portcullis-Broker-x",
+            "portcullis-broker-",
+        ] {
+            assert!(is_broker_cookie(name), "{name}");
+        }
+        for name in [
+            "",
+            "__Host-",
+            "portcullis",
+            "xportcullis-broker-form",
+            "é__Host-portcullis-broker-",
+        ] {
+            assert!(!is_broker_cookie(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The redirect URI at a provider.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Grant, Params, Store as _, StoreError, random_secret,
+};
+use portcullis_identity_provider::{Callback, Identity, ProviderError, ProviderTokens};
+use portcullis_metadata::Scopes;
+
+use super::{BrokerRequest, respond};
+use crate::{
+    Broker,
+    access::{Access, AccessDenial},
+    observer::BrokerEvent,
+    pages::{NoCookiePage, OtherMachinePage, RedirectTarget},
+    problem::Problem,
+    records::SignInRecord,
+    sign_in::{Transaction, TransactionError, cookie_name},
+};
+
+/// Why a sign-in does not lead to a code.
+#[derive(Debug, thiserror::Error)]
+enum SignInError {
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The user or the provider denied the sign-in.
+    #[error("the sign-in was denied at the identity provider")]
+    Denied,
+    /// The provider answered with another error.
+    #[error("the identity provider answered with an error")]
+    Failed,
+    #[error(transparent)]
+    Access(#[from] AccessDenial),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the code cannot be issued")]
+    Malformed,
+}
+
+impl SignInError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Provider(error) => error.code(),
+            Self::Denied => "provider.denied",
+            Self::Failed => "provider.error",
+            Self::Access(denial) => denial.code(),
+            Self::Store(_) => "broker.store",
+            Self::Malformed => "broker.malformed",
+        }
+    }
+
+    /// Returns what the client learns. It has no detail of the provider (PR7).
+    fn response(self) -> ErrorResponse {
+        match self {
+            Self::Provider(error) if error.is_temporary() => ErrorResponse::new(
+                ErrorCode::TemporarilyUnavailable,
+                "the identity provider cannot identify the user now; try again later",
+            ),
+            Self::Store(error) => error.into(),
+            Self::Provider(_) | Self::Denied | Self::Access(_) => ErrorResponse::new(
+                ErrorCode::AccessDenied,
+                "the user did not sign in, or may not use this server",
+            ),
+            Self::Failed | Self::Malformed => {
+                ErrorResponse::new(ErrorCode::ServerError, "the user cannot be signed in")
+            }
+        }
+    }
+}
+
+impl Broker {
+    /// Continues a transaction with the answer of the provider at this position. The cookie of the
+    /// browser is checked before the provider's code is sent anywhere (CO2).
+    pub(super) async fn callback(
+        &self,
+        position: usize,
+        request: &BrokerRequest,
+    ) -> Response<Bytes> {
+        if let Err(exceeded) = self.limits.pages(request.address) {
+            return self.problem(&Problem::TooManyRequests(exceeded));
+        }
+        let params = request.query();
+        let Ok(Some(state)) = params.get("state") else {
+            return self.problem(&Problem::UnknownTransaction);
+        };
+        let cookie = self.cookies.get(&request.headers, &cookie_name(state));
+        let taken = Transaction::take(self.store.records(), state, cookie).await;
+        let transaction = match taken {
+            Ok(transaction) => transaction,
+            Err(TransactionError::Unknown) => {
+                return self.problem(&Problem::UnknownTransaction);
+            }
+            Err(TransactionError::Browser) => {
+                self.rejected(
+                    "callback",
+                    "no_cookie",
+                    "the browser has no cookie of the sign-in",
+                );
+                let page = NoCookiePage { url: None };
+                return page
+                    .render(&self.layout)
+                    .into_response(StatusCode::BAD_REQUEST);
+            }
+            Err(TransactionError::Store(error)) => {
+                self.store_failed(&error);
+                return self.problem(&Problem::StoreUnavailable);
+            }
+        };
+        let redirect = transaction.request.redirect();
+        let Some(redirect) = redirect.filter(|redirect| self.is_usable(redirect)) else {
+            return self.problem(&Problem::RedirectNotUsable);
+        };
+        let issuer = &self.settings.issuer;
+        let location = match self.sign_in(position, &transaction, &params).await {
+            Ok(code) => transaction
+                .request
+                .code_location(&redirect, code.secret(), issuer),
+            Err(error) => {
+                self.sign_in_failed(&transaction, &error);
+                let response = error.response();
+                return respond::redirect(
+                    &transaction
+                        .request
+                        .error_location(&redirect, response, issuer),
+                );
+            }
+        };
+        let target = RedirectTarget::parse(redirect.as_str()).filter(|_| transaction.is_remote);
+        match target {
+            Some(target) => OtherMachinePage {
+                callback: &location,
+                redirect: &target,
+            }
+            .render(&self.layout)
+            .into_response(StatusCode::OK),
+            None => respond::redirect(&location),
+        }
+    }
+
+    /// Identifies the user and issues a code.
+    async fn sign_in(
+        &self,
+        position: usize,
+        transaction: &Transaction,
+        params: &Params,
+    ) -> Result<portcullis_metadata::Secret, SignInError> {
+        let provider = self.providers.get(position).ok_or(SignInError::Malformed)?;
+        // The redirect URI names the provider (PR2).
+        if *transaction.provider != *provider.name() {
+            return Err(ProviderError::IssuerMismatch.into());
+        }
+        let parameter = |name| params.get(name).map_err(|_| SignInError::Failed);
+        if let Some(error) = parameter("error")? {
+            return Err(match error {
+                "access_denied" | "consent_required" | "interaction_required" => {
+                    SignInError::Denied
+                }
+                _ => SignInError::Failed,
+            });
+        }
+        let code = parameter("code")?.ok_or(SignInError::Failed)?;
+        let response = provider
+            .redeem(&Callback {
+                code,
+                iss: parameter("iss")?,
+                redirect_uri: &self.callback_url(provider.name()),
+                verifier: &transaction.verifier,
+            })
+            .await?;
+        let identity = provider
+            .identify(&response, Some(&transaction.nonce))
+            .await?;
+        self.issue_code(position, transaction, &identity, response.tokens())
+            .await
+    }
+
+    async fn issue_code(
+        &self,
+        position: usize,
+        transaction: &Transaction,
+        identity: &Identity,
+        tokens: &ProviderTokens,
+    ) -> Result<portcullis_metadata::Secret, SignInError> {
+        let provider = self
+            .settings
+            .providers
+            .get(position)
+            .ok_or(SignInError::Malformed)?;
+        let access = Access::of(&self.settings, provider, identity)?;
+        let scopes: Scopes = transaction.request.scopes().intersection(&access.scopes);
+        if scopes.is_empty() {
+            return Err(AccessDenial::NoScope.into());
+        }
+        let name = &provider.settings.name;
+        let id = random_secret(16).map_err(StoreError::from)?;
+        let grant = Grant {
+            id: id.secret().into(),
+            client_id: transaction.request.client_id.clone(),
+            subject: identity.subject.clone(),
+            auth_time: identity.auth_time,
+            scopes,
+            audience: transaction.request.audience.clone(),
+            key: None,
+        };
+        let sign_in = SignInRecord::new(name, identity, tokens, &access, self.clock.now());
+        self.store.add_sign_in(&grant.id, &sign_in).await?;
+        let code = transaction
+            .request
+            .code(grant.clone())
+            .ok_or(SignInError::Malformed)?;
+        let code = self.store.issue_code(code).await?;
+        self.observe(&BrokerEvent::SignedIn {
+            provider: name,
+            subject: &grant.subject,
+            client_id: &grant.client_id,
+            grant_id: &grant.id,
+        });
+        Ok(code)
+    }
+
+    fn sign_in_failed(&self, transaction: &Transaction, error: &SignInError) {
+        if let SignInError::Store(error) = error {
+            return self.store_failed(error);
+        }
+        tracing::info!(
+            provider.name = &*transaction.provider,
+            client.id = &*transaction.request.client_id,
+            error.code = error.code(),
+            "a sign-in failed: {error}"
+        );
+        self.observe(&BrokerEvent::ProviderFailed {
+            provider: &transaction.provider,
+            code: error.code(),
+        });
+    }
+}

@@ -1,0 +1,158 @@
+//! [`Problem`]: what a user sees if the browser cannot be redirected to the client.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header::RETRY_AFTER};
+use portcullis_authorization_server::random_secret;
+use portcullis_guard::limit::LimitExceeded;
+
+use crate::{
+    Broker,
+    pages::{ErrorPage, UnknownClientPage},
+};
+
+/// What a user sees if the browser cannot be redirected to the client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Problem {
+    TooManyRequests(LimitExceeded),
+    UnknownClient,
+    /// The request of the client cannot be trusted, for the reason in this sentence.
+    Untrusted(&'static str),
+    CrossOrigin,
+    MalformedForm,
+    FormExpired,
+    RedirectNotUsable,
+    UnknownTransaction,
+    /// The provider cannot sign the user in; `true` if it may be able to later.
+    Provider(bool),
+    StoreUnavailable,
+    ServerError,
+}
+
+struct Text {
+    status: StatusCode,
+    title: &'static str,
+    reason: &'static str,
+    remedy: &'static str,
+}
+
+const START_AGAIN: &str = "Start again in your application.";
+const TRY_LATER: &str = "Try again in a few minutes.";
+
+impl Problem {
+    fn text(self) -> Text {
+        let text = |status, title, reason, remedy| Text {
+            status,
+            title,
+            reason,
+            remedy,
+        };
+        match self {
+            Self::TooManyRequests(_) => text(
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests",
+                "Too many sign-ins were started from your network.",
+                "Wait for a minute, and try again.",
+            ),
+            Self::UnknownClient => text(
+                StatusCode::BAD_REQUEST,
+                "Unknown client",
+                "This server does not know the application that sent you here.",
+                START_AGAIN,
+            ),
+            Self::Untrusted(reason) => text(
+                StatusCode::BAD_REQUEST,
+                "This request cannot be answered",
+                reason,
+                START_AGAIN,
+            ),
+            Self::CrossOrigin => text(
+                StatusCode::FORBIDDEN,
+                "The answer did not come from this server",
+                "Your answer was sent by a page of another site, so it was not accepted.",
+                START_AGAIN,
+            ),
+            Self::MalformedForm => text(
+                StatusCode::BAD_REQUEST,
+                "The answer is not complete",
+                "The page sent an answer that this server does not understand.",
+                START_AGAIN,
+            ),
+            Self::FormExpired => text(
+                StatusCode::BAD_REQUEST,
+                "This page is too old",
+                "The page was opened more than half an hour ago, or in another browser.",
+                START_AGAIN,
+            ),
+            Self::RedirectNotUsable => text(
+                StatusCode::BAD_REQUEST,
+                "The application is not allowed any more",
+                "The operator of this server no longer allows the place to which the answer would go.",
+                "Ask the operator of this server.",
+            ),
+            Self::UnknownTransaction => text(
+                StatusCode::BAD_REQUEST,
+                "This sign-in is not known",
+                "The sign-in took more than ten minutes, was completed before, or did not start at this server.",
+                START_AGAIN,
+            ),
+            Self::Provider(true) => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "You cannot sign in now",
+                "The identity provider cannot be reached, or did not accept this server.",
+                TRY_LATER,
+            ),
+            Self::Provider(false) => text(
+                StatusCode::BAD_GATEWAY,
+                "You cannot sign in",
+                "The identity provider gave an answer that this server does not accept.",
+                "Ask the operator of this server.",
+            ),
+            Self::StoreUnavailable => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "You cannot sign in now",
+                "This server cannot store your sign-in.",
+                TRY_LATER,
+            ),
+            Self::ServerError => text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something went wrong",
+                "This server made a mistake.",
+                TRY_LATER,
+            ),
+        }
+    }
+}
+
+impl Broker {
+    /// Returns a page about a problem. Its reference is in the log, too.
+    pub(crate) fn problem(&self, problem: &Problem) -> Response<Bytes> {
+        let reference = random_secret(9);
+        let reference = reference.as_ref().map_or("", |random| random.secret());
+        let text = problem.text();
+        tracing::info!(
+            page.reference = reference,
+            page.status = text.status.as_u16(),
+            "displayed a page about a problem: {}",
+            text.title
+        );
+        let page = match problem {
+            Problem::UnknownClient => UnknownClientPage {
+                correlation_id: reference,
+            }
+            .render(&self.layout),
+            _ => ErrorPage {
+                title: text.title,
+                reason: text.reason,
+                remedy: text.remedy,
+                correlation_id: reference,
+            }
+            .render(&self.layout),
+        };
+        let mut response = page.into_response(text.status);
+        if let Problem::TooManyRequests(exceeded) = problem {
+            let seconds = HeaderValue::from(exceeded.retry_after_secs());
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
+    }
+}

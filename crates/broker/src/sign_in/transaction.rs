@@ -1,0 +1,108 @@
+//! Transactions: approved requests whose user signs in at a provider.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_authorization_server::StoreError;
+use portcullis_state_store::records::Table;
+use serde::{Deserialize, Serialize};
+
+use super::{PendingRequest, TransactionSecrets};
+use crate::store::{hash, sealed_records::SealedRecords};
+
+/// The transactions, by the hash of `state`.
+const TRANSACTIONS: Table = Table("broker_transactions");
+/// How long a user may take to sign in at the provider.
+pub(crate) const LIFETIME: Duration = Duration::from_secs(10 * 60);
+const MAX_TRANSACTIONS: u64 = 10_000;
+
+/// An approved request whose user signs in at a provider.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Transaction {
+    pub(crate) request: PendingRequest,
+    /// The name of the provider.
+    pub(crate) provider: Box<str>,
+    pub(crate) nonce: Box<str>,
+    pub(crate) verifier: Box<str>,
+    /// The hash of the cookie of the browser in which the user approved.
+    cookie: [u8; 32],
+    /// Whether the client is on another machine, so that the user carries the response there.
+    pub(crate) is_remote: bool,
+}
+
+/// Why a transaction does not continue.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TransactionError {
+    /// There is no such transaction, it has expired, or it continued before.
+    #[error("the transaction is unknown")]
+    Unknown,
+    /// The browser is not the one in which the user approved.
+    #[error("the browser has no cookie of the transaction")]
+    Browser,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Transaction {
+    pub(crate) fn new(
+        request: PendingRequest,
+        provider: &str,
+        secrets: &TransactionSecrets,
+        is_remote: bool,
+    ) -> Self {
+        Self {
+            request,
+            provider: provider.into(),
+            nonce: secrets.nonce.as_str().into(),
+            verifier: secrets.verifier.as_str().into(),
+            cookie: hash(&[&secrets.cookie]),
+            is_remote,
+        }
+    }
+
+    /// Stores the transaction. The same approval, sent twice, stores it once.
+    pub(crate) async fn begin(
+        &self,
+        records: &SealedRecords,
+        state: &str,
+    ) -> Result<(), StoreError> {
+        let key = hash(&[state]);
+        let mut change = records.change();
+        change.expect_absent(TRANSACTIONS, &key);
+        change.expect_below(TRANSACTIONS, MAX_TRANSACTIONS);
+        let expires = records.now().saturating_add(LIFETIME);
+        change.put(TRANSACTIONS, &key, self, expires)?;
+        change.commit().await.map(drop)
+    }
+
+    /// Takes the transaction with this `state`, once. `cookie` is that of the browser: without it,
+    /// the transaction stays (CO2).
+    pub(crate) async fn take(
+        records: &SealedRecords,
+        state: &str,
+        cookie: Option<&str>,
+    ) -> Result<Self, TransactionError> {
+        let key = hash(&[state]);
+        let current = records.read::<Self>(TRANSACTIONS, &key).await?;
+        let current = current.ok_or(TransactionError::Unknown)?;
+        // Both are hashes, so a comparison reveals nothing about the cookie.
+        if cookie.map(|cookie| hash(&[cookie])) != Some(current.value.cookie) {
+            return Err(TransactionError::Browser);
+        }
+        let mut change = records.change();
+        change.expect(TRANSACTIONS, &key, &current);
+        change.delete(TRANSACTIONS, &key);
+        match change.commit().await? {
+            true => Ok(current.value),
+            false => Err(TransactionError::Unknown),
+        }
+    }
+}
+
+/// Returns the name of the cookie of the transaction with this `state`, which differs for each, so
+/// that several sign-ins can take place in one browser.
+pub(crate) fn cookie_name(state: &str) -> String {
+    let hash = hash(&["transaction cookie", state]);
+    format!("transaction-{}", URL_SAFE_NO_PAD.encode(&hash[..12]))
+}

@@ -1,0 +1,238 @@
+//! [`BrokerStore`]: codes, grants, refresh tokens, ends and assertions in a store of records.
+
+mod clients;
+mod codes;
+mod ending;
+mod refresh_token;
+mod rotation;
+pub(crate) mod sealed_records;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use portcullis_authorization_server::{
+    AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
+    authentication::MAX_ASSERTION_LIFETIME, client::ClientRegistration,
+};
+use portcullis_metadata::{Secret, UnixTime};
+use sha2::{Digest as _, Sha256};
+
+use self::sealed_records::{Current, SealedRecords};
+pub(crate) use self::{ending::EndedGrant, refresh_token::RefreshToken};
+use crate::{
+    ends::Ends,
+    observer::EndReason,
+    records::{ASSERTIONS, GRANTS, GrantRecord, SIGN_INS, SignInRecord},
+    settings::{BrokerSettings, Lifetimes},
+};
+
+/// The time in which a code must be exchanged.
+const CODE_LIFETIME: Duration = Duration::from_secs(60);
+/// How long a code is remembered after its use, so that a second use is noticed.
+const USED_CODE_LIFETIME: Duration = Duration::from_secs(600);
+/// How often an operation is tried if other requests change the same records meanwhile.
+const MAX_ATTEMPTS: usize = 16;
+const MAX_CODES: u64 = 10_000;
+const MAX_GRANTS: u64 = 100_000;
+const MAX_ENDS: u64 = 200_000;
+const MAX_ASSERTIONS: u64 = 10_000;
+/// The maximum number of grants of one user and one client.
+const MAX_GRANTS_OF_USER: usize = 50;
+/// By how much the clock of a guard may differ.
+const LEEWAY: Duration = Duration::from_secs(60);
+
+/// Codes, grants, refresh tokens, ends and assertions in a store of records.
+#[derive(Clone)]
+pub(crate) struct BrokerStore {
+    records: SealedRecords,
+    lifetimes: Lifetimes,
+    ends: Arc<Ends>,
+    listener: Arc<dyn EndListener>,
+    /// Why the grants end that this value ends.
+    reason: EndReason,
+    max_clients: u64,
+}
+
+/// Is told which grants have ended.
+pub(crate) trait EndListener: Send + Sync {
+    fn grant_ended(&self, id: &str, ended: EndedGrant, reason: EndReason);
+}
+
+/// Other requests changed the same records too often.
+#[derive(Debug, thiserror::Error)]
+#[error("too many requests change the same records")]
+struct Contention;
+
+/// A record has a value that this version does not know.
+#[derive(Debug, thiserror::Error)]
+#[error("a record of the broker is malformed")]
+struct MalformedRecord;
+
+impl BrokerStore {
+    pub(crate) fn new(
+        records: SealedRecords,
+        settings: &BrokerSettings,
+        ends: Arc<Ends>,
+        listener: Arc<dyn EndListener>,
+    ) -> Self {
+        Self {
+            records,
+            lifetimes: settings.lifetimes,
+            ends,
+            listener,
+            reason: EndReason::Revoked,
+            max_clients: settings.clients.max_registered as u64,
+        }
+    }
+
+    /// Returns the same store, whose ends have another reason.
+    pub(crate) fn ending_for(&self, reason: EndReason) -> Self {
+        Self {
+            reason,
+            ..self.clone()
+        }
+    }
+
+    /// Stores the sign-in of a user, before the code of its grant is issued. It is forgotten if the
+    /// code is not exchanged.
+    pub(crate) async fn add_sign_in(
+        &self,
+        grant_id: &str,
+        sign_in: &SignInRecord,
+    ) -> Result<(), StoreError> {
+        let expires = self.now().saturating_add(USED_CODE_LIFETIME);
+        let mut change = self.records.change();
+        change.expect_absent(SIGN_INS, grant_id.as_bytes());
+        change.put(SIGN_INS, grant_id.as_bytes(), sign_in, expires)?;
+        change.commit().await?.then_some(()).ok_or_else(contention)
+    }
+
+    /// Returns the grant with this identifier and the sign-in on which it depends.
+    pub(crate) async fn find_grant(
+        &self,
+        id: &str,
+    ) -> Result<Option<(GrantRecord, SignInRecord)>, StoreError> {
+        let grant = self.read_grant(id).await?;
+        let sign_in = self.read_sign_in(id).await?;
+        Ok(grant
+            .zip(sign_in)
+            .map(|(grant, sign_in)| (grant.value, sign_in.value)))
+    }
+
+    pub(crate) async fn read_grant(
+        &self,
+        id: &str,
+    ) -> Result<Option<Current<GrantRecord>>, StoreError> {
+        self.records.read(GRANTS, id.as_bytes()).await
+    }
+
+    pub(crate) async fn read_sign_in(
+        &self,
+        grant_id: &str,
+    ) -> Result<Option<Current<SignInRecord>>, StoreError> {
+        self.records.read(SIGN_INS, grant_id.as_bytes()).await
+    }
+
+    /// Replaces a sign-in if it is still the one that was read. Returns whether it was.
+    pub(crate) async fn replace_sign_in(
+        &self,
+        grant_id: &str,
+        current: &Current<SignInRecord>,
+        new: &SignInRecord,
+    ) -> Result<bool, StoreError> {
+        let mut change = self.records.change();
+        change.expect(SIGN_INS, grant_id.as_bytes(), current);
+        change.put(SIGN_INS, grant_id.as_bytes(), new, current.expires)?;
+        change.commit().await
+    }
+
+    pub(crate) fn now(&self) -> UnixTime {
+        self.records.now()
+    }
+
+    pub(crate) fn records(&self) -> &SealedRecords {
+        &self.records
+    }
+
+    /// Parses a refresh token of this server, without looking for its grant.
+    pub(crate) fn parse_refresh_token(&self, token: &str) -> Option<RefreshToken> {
+        RefreshToken::parse(self.records.keys(), token)
+    }
+}
+
+impl Store for BrokerStore {
+    async fn register_client(&self, registration: &ClientRegistration) -> Result<(), StoreError> {
+        self.store_client(registration).await
+    }
+
+    async fn issue_code(&self, code: AuthorizationCode) -> Result<Secret, StoreError> {
+        self.store_code(&code).await
+    }
+
+    async fn redeem_code(
+        &self,
+        code: &str,
+        _: Option<&str>,
+        check: impl Fn(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
+    ) -> Result<Redemption, StoreError> {
+        self.redeem(code, check).await
+    }
+
+    async fn rotate_refresh_token(
+        &self,
+        token: &str,
+        check: impl Fn(&Grant) -> Result<(), ErrorResponse> + Send,
+    ) -> Result<Rotation, StoreError> {
+        self.rotate(token, check).await
+    }
+
+    async fn find_refresh_token(&self, token: &str) -> Result<Option<Grant>, StoreError> {
+        let Some(token) = self.parse_refresh_token(token) else {
+            return Ok(None);
+        };
+        let grant = self.read_grant(&token.grant_id).await?;
+        Ok(grant.and_then(|grant| grant.value.terms.grant(&token.grant_id)))
+    }
+
+    async fn end_grant(&self, id: &str) -> Result<(), StoreError> {
+        self.end(id).await
+    }
+
+    async fn revoke_access_token(&self, id: &str) -> Result<(), StoreError> {
+        self.add_end(id).await
+    }
+
+    async fn is_active(&self, token: &IssuedToken) -> Result<bool, StoreError> {
+        let mut ids = token.grant_id.iter().chain(&token.id);
+        Ok(!ids.any(|id| self.ends.contains(id)))
+    }
+
+    async fn use_assertion(&self, issuer: &str, jti: &str) -> Result<bool, StoreError> {
+        let key = hash(&[issuer, jti]);
+        let mut change = self.records.change();
+        change.expect_absent(ASSERTIONS, &key);
+        change.expect_below(ASSERTIONS, MAX_ASSERTIONS);
+        let expires = self.now().saturating_add(MAX_ASSERTION_LIFETIME);
+        change.put_plain(ASSERTIONS, &key, Vec::new(), expires);
+        change.commit().await
+    }
+}
+
+/// Returns the hash of texts, each of which is preceded by its length.
+pub(crate) fn hash(texts: &[&str]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    }
+    hash.finalize().into()
+}
+
+fn contention() -> StoreError {
+    sealed_records::failed(Contention)
+}
+
+fn malformed() -> StoreError {
+    sealed_records::failed(MalformedRecord)
+}

@@ -1,0 +1,149 @@
+//! The end of grants.
+
+use portcullis_authorization_server::StoreError;
+
+use super::{
+    BrokerStore, LEEWAY, MAX_ATTEMPTS, MAX_ENDS,
+    codes::{
+        index_key, provider_session_prefix, provider_user_prefix, sign_in_prefixes, user_prefix,
+    },
+    contention,
+    sealed_records::SealedChange,
+};
+use crate::records::{
+    ENDS, EndRecord, GRANTS, GRANTS_OF_SIGN_INS, GRANTS_OF_USERS, GrantTerms, SIGN_INS,
+    SignInRecord,
+};
+
+/// A grant that has ended now.
+#[derive(Debug)]
+pub(crate) struct EndedGrant {
+    /// `None` if the code was not exchanged yet.
+    pub(crate) terms: Option<GrantTerms>,
+    /// The sign-in whose tokens can be revoked at the provider.
+    pub(crate) sign_in: Option<SignInRecord>,
+}
+
+impl BrokerStore {
+    /// Ends a grant. The access tokens that were issued for it are rejected from now on, even if
+    /// this fails; after a failure, only until the process ends.
+    pub(crate) async fn end(&self, id: &str) -> Result<(), StoreError> {
+        let now = self.now();
+        let until = now.saturating_add(self.lifetimes.access_token + LEEWAY);
+        self.ends.add(id, until);
+        for _ in 0..MAX_ATTEMPTS {
+            let mut change = self.records.change();
+            let ended = self.delete_grant(&mut change, id).await?;
+            change.put(ENDS, id.as_bytes(), &EndRecord { at: now.as_secs() }, until)?;
+            change.expect_below(ENDS, MAX_ENDS);
+            if change.commit().await? {
+                self.listener.grant_ended(id, ended, self.reason);
+                return Ok(());
+            }
+        }
+        Err(contention())
+    }
+
+    /// Adds the end of an access token.
+    pub(super) async fn add_end(&self, id: &str) -> Result<(), StoreError> {
+        let now = self.now();
+        let until = now.saturating_add(self.lifetimes.access_token + LEEWAY);
+        let mut change = self.records.change();
+        change.put(ENDS, id.as_bytes(), &EndRecord { at: now.as_secs() }, until)?;
+        change.expect_below(ENDS, MAX_ENDS);
+        if !change.commit().await? {
+            return Err(contention());
+        }
+        self.ends.add(id, until);
+        Ok(())
+    }
+
+    /// Removes a grant, its sign-in and their entries in the indexes. They must be those that were
+    /// read.
+    pub(super) async fn delete_grant(
+        &self,
+        change: &mut SealedChange<'_>,
+        id: &str,
+    ) -> Result<EndedGrant, StoreError> {
+        let grant = self.read_grant(id).await?;
+        let sign_in = self.read_sign_in(id).await?;
+        match &grant {
+            Some(grant) => {
+                change.expect(GRANTS, id.as_bytes(), grant);
+                let key = index_key(&user_prefix(&grant.value.terms.subject), id);
+                change.delete(GRANTS_OF_USERS, &key);
+                change.delete(GRANTS, id.as_bytes());
+            }
+            None => change.expect_absent(GRANTS, id.as_bytes()),
+        }
+        if let Some(sign_in) = &sign_in {
+            change.expect(SIGN_INS, id.as_bytes(), sign_in);
+            for prefix in sign_in_prefixes(&sign_in.value) {
+                change.delete(GRANTS_OF_SIGN_INS, &index_key(&prefix, id));
+            }
+            change.delete(SIGN_INS, id.as_bytes());
+        }
+        Ok(EndedGrant {
+            terms: grant.map(|grant| grant.value.terms),
+            sign_in: sign_in.map(|sign_in| sign_in.value),
+        })
+    }
+
+    /// Returns the identifiers of the grants of a user, at most `limit`.
+    pub(crate) async fn grants_of_user(
+        &self,
+        subject: &str,
+        limit: usize,
+    ) -> Result<Vec<Box<str>>, StoreError> {
+        self.ids(GRANTS_OF_USERS, &user_prefix(subject), limit)
+            .await
+    }
+
+    /// Returns the identifiers of the grants of a user or of a session at a provider, at most
+    /// `limit`.
+    pub(crate) async fn grants_of_sign_in(
+        &self,
+        provider: &str,
+        session: Option<&str>,
+        subject: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Box<str>>, StoreError> {
+        let prefix = match (session, subject) {
+            (Some(session), _) => provider_session_prefix(provider, session),
+            (None, Some(subject)) => provider_user_prefix(provider, subject),
+            (None, None) => return Ok(Vec::new()),
+        };
+        self.ids(GRANTS_OF_SIGN_INS, &prefix, limit).await
+    }
+
+    async fn ids(
+        &self,
+        table: portcullis_state_store::records::Table,
+        prefix: &[u8],
+        limit: usize,
+    ) -> Result<Vec<Box<str>>, StoreError> {
+        let keys = self.records.keys_after_prefix(table, prefix, limit).await?;
+        let ids = keys.iter().filter_map(|key| std::str::from_utf8(key).ok());
+        Ok(ids.map(Box::from).collect())
+    }
+
+    /// Reads the ends of earlier processes.
+    pub(crate) async fn load_ends(&self) -> Result<(), StoreError> {
+        const PAGE: usize = 1000;
+        let mut after: Option<Box<[u8]>> = None;
+        loop {
+            let store = self.records.plain();
+            let page = store.scan(ENDS, &[], after.as_deref(), PAGE).await;
+            let page = page.map_err(super::sealed_records::failed)?;
+            for (key, record) in &page {
+                if let Ok(id) = std::str::from_utf8(key) {
+                    self.ends.add(id, record.expires);
+                }
+            }
+            match page.last() {
+                Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
