@@ -55,6 +55,16 @@ pub(super) fn is_entra(url: &Url) -> bool {
     url.host_str().is_some_and(is_host)
 }
 
+/// Returns whether the URL names no tenant, but the tenants of others.
+pub(super) fn is_shared_tenant(url: &Url) -> bool {
+    let tenant = url
+        .path_segments()
+        .and_then(|mut segments| segments.next())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    is_entra(url) && SHARED_TENANTS.contains(&&*tenant)
+}
+
 /// Returns whether this is the issuer of version 2.0 of a tenant in one of the clouds.
 pub(super) fn is_issuer_of(issuer: &str, tenant: &str) -> bool {
     CLOUDS

@@ -12,7 +12,7 @@ use portcullis_verifier::{
 };
 use url::Url;
 
-use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection};
+use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection, known_issuers};
 use crate::{Diagnostics, file::Issuer, shown_url};
 
 /// One issuer, and how it is reached.
@@ -202,6 +202,7 @@ fn reset(settings: &mut IssuerSettings, error: &VerifierSettingsError) -> bool {
 
 fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
     entra::check_template(text)?;
+    known_issuers::check_resource_issuer(text)?;
     portcullis_metadata::Issuer::parse(text).with_context(|| {
         format!(
             "{:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"",

@@ -75,7 +75,7 @@ impl Provider {
                 .to_owned(),
             Self::Okta => format!("Okta: set the audience of this authorization server to\n{resource}"),
             Self::OktaOrg => {
-                "Okta: this authorization server issues tokens for Okta's own API, which are not accepted here. Use a custom\n\
+                "Okta: this authorization server issues tokens for Okta's own API, and `check` rejects it. Use a custom\n\
                  authorization server, such as the one with the path /oauth2/default."
                     .to_owned()
             }
@@ -85,8 +85,8 @@ impl Provider {
                  scope_claims = [\"permissions\"]"
             ),
             Self::Google => {
-                "Google's access tokens cannot be verified. Put an authorization server between, in which people sign in with\n\
-                 Google."
+                "Google's access tokens cannot be verified, and `check` rejects this issuer. Put an authorization server\n\
+                 between, in which people sign in with Google."
                     .to_owned()
             }
             Self::Keycloak => {

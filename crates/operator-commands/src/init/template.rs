@@ -191,7 +191,6 @@ mod tests {
             ),
             ("https://example.eu.auth0.com/", Some("scope_claims")),
             ("https://example.okta.com/oauth2/default", None),
-            ("https://accounts.google.com", None),
             ("https://auth.example.com/realms/prod", None),
             ("https://auth.example.com/application/o/mcp/", None),
         ] {
@@ -205,6 +204,24 @@ mod tests {
             assert_valid(&written);
             key.into_iter()
                 .for_each(|key| assert_valid(&uncommented(&written, key)));
+        }
+    }
+
+    /// For an issuer whose tokens cannot be validated, the file says so, and `check` rejects it.
+    #[test]
+    fn unusable_issuers_are_explained() {
+        for (url, guide) in [
+            ("https://accounts.google.com", "docs/guides/google.md"),
+            ("https://example.okta.com", "docs/guides/okta.md"),
+        ] {
+            let mut answers = Answers::default();
+            answers.set_issuer(issuer(url), Vec::new()).unwrap();
+            let written = text(answers.values());
+            assert!(written.contains(guide), "{written}");
+            let config = portcullis_config::from_text(&written).unwrap();
+            let errors = Plan::new(&config).err().unwrap();
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert_eq!(errors[0].key.to_string(), "issuer[0].issuer");
         }
     }
 
