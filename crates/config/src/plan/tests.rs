@@ -144,6 +144,10 @@ fn the_documented_configurations_are_valid() {
                 "/etc/portcullis/metrics-token",
                 metrics_token.path().to_str().unwrap(),
             );
+            let block = block.replace(
+                "/etc/portcullis/provider-secret",
+                token.path().to_str().unwrap(),
+            );
             check(&block).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         }
     }

@@ -1,11 +1,12 @@
 //! Plans of configurations with `[broker]`.
 
-use std::{fs, io::Write as _};
+use std::{collections::BTreeSet, fs, io::Write as _};
 
 use portcullis_identity_provider::ProviderKind;
 use tempfile::NamedTempFile;
 
 use super::*;
+use crate::schema;
 
 const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
 const OTHER_TENANT: &str = "bbbbbbbb-0000-cccc-1111-dddd2222eeee";
@@ -465,4 +466,41 @@ fn fingerprints_follow_the_table_and_its_resources() {
     }
     fs::write(secret.path(), "another secret").unwrap();
     assert_ne!(of("[broker]", "[broker]"), same);
+}
+
+/// The page has every key of the table, and no others.
+#[test]
+fn the_page_has_every_key() {
+    let page = include_str!("../../../../../docs/use/configuration.md");
+    let keys = |header: &str| {
+        let section = page.split(header).nth(1).unwrap();
+        let section = section.split("\n#").next().unwrap();
+        let cells = section.lines().filter_map(|line| line.split('|').nth(1));
+        let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        names.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let known = |table: &str| {
+        let names = schema::keys_of(&KeyPath::parse(table));
+        names
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(
+        keys("## `[[broker.provider]]`"),
+        known("broker.provider[0]")
+    );
+    assert_eq!(
+        keys("## `[[broker.introspection]]`"),
+        known("broker.introspection[0]")
+    );
+    let mut expected = known("broker");
+    for table in ["provider", "introspection", "clients", "page"] {
+        assert!(expected.remove(table), "{table}");
+    }
+    for table in ["clients", "page"] {
+        let inner = known(&format!("broker.{table}"));
+        expected.extend(inner.iter().map(|name| format!("{table}.{name}")));
+    }
+    assert_eq!(keys("## `[broker]`"), expected);
 }
