@@ -62,6 +62,7 @@ impl Example {
             ],
             providers: &providers,
             is_remember_offered: self.is_remember_offered,
+            is_remote_offered: false,
             request: "c2VhbGVk",
         };
         change(&mut page);

@@ -1,0 +1,79 @@
+//! Registered clients are bounded, and live as long as they are used.
+
+use portcullis_authorization_server::{
+    StoreError,
+    client::{NewClient, RedirectHosts, RegistrationRules, parse_registration},
+};
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn registration(id: &str) -> ClientRegistration {
+    let body = br#"{"client_name":"Client","redirect_uris":["http://127.0.0.1/callback"]}"#;
+    let hosts = RedirectHosts::default();
+    let rules = RegistrationRules::Lenient(&hosts);
+    let new = NewClient::from_metadata(parse_registration(body).unwrap(), rules, None).unwrap();
+    let mut information = new.information;
+    information.client_id = id.to_owned();
+    ClientRegistration {
+        client: Arc::new(new.client),
+        information,
+    }
+}
+
+impl Fixture {
+    async fn register(&self, id: &str) -> Result<(), StoreError> {
+        self.store.register_client(&registration(id)).await
+    }
+
+    async fn is_known(&self, id: &str) -> bool {
+        self.store.find_client(id).await.unwrap().is_some()
+    }
+}
+
+/// RG4: at the ceiling, the client that was never used and is oldest goes.
+#[tokio::test]
+async fn the_oldest_unused_client_goes() {
+    let fixture = Fixture::with(|settings| settings.clients.max_registered = 3);
+    for id in ["a", "b", "c"] {
+        fixture.register(id).await.unwrap();
+        fixture.pass(Duration::from_secs(1));
+    }
+    fixture.store.touch_client("a").await.unwrap();
+    fixture.register("d").await.unwrap();
+    let mut known = Vec::new();
+    for id in ["a", "b", "c", "d"] {
+        known.push(fixture.is_known(id).await);
+    }
+    assert_eq!(known, [true, false, true, true]);
+    // Equal registrations are one record.
+    fixture.register("c").await.unwrap();
+    assert!(fixture.is_known("d").await);
+}
+
+#[tokio::test]
+async fn clients_in_use_are_not_evicted() {
+    let fixture = Fixture::with(|settings| settings.clients.max_registered = 2);
+    for id in ["a", "b"] {
+        fixture.register(id).await.unwrap();
+        fixture.store.touch_client(id).await.unwrap();
+    }
+    assert!(matches!(fixture.register("c").await, Err(StoreError::Full)));
+    fixture.register("a").await.unwrap();
+}
+
+/// RG8: a registration lives for 90 days without use, and as long as a grant after its last use.
+#[tokio::test]
+async fn use_extends_a_registration() {
+    let fixture = Fixture::new();
+    fixture.register("unused").await.unwrap();
+    fixture.register("used").await.unwrap();
+    fixture.pass(DAY * 89);
+    fixture.store.touch_client("used").await.unwrap();
+    fixture.pass(fixture.store.lifetimes.grant);
+    assert!(fixture.is_known("used").await);
+    fixture.pass(DAY * 2);
+    assert!(!fixture.is_known("used").await);
+    assert!(!fixture.is_known("unused").await);
+}
