@@ -120,7 +120,7 @@ impl Writer {
         }
         // The file can be opened once only.
         self.close(&RecordError::Closed);
-        let opened = self.file.open();
+        let opened = self.file.reopen();
         self.next_attempt = now.saturating_add(REOPEN_INTERVAL);
         let transaction = match &opened {
             Ok(database) => guarded(self.file.path(), || Ok(database.begin_write()?)),
