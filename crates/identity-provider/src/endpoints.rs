@@ -178,14 +178,16 @@ impl DiscoveredEndpoints {
             ),
             _ => None,
         };
+        let other_host = &mut None;
+        let token = metadata.token_endpoint.ok_or_else(missing)?;
         Ok(Endpoints {
             authorization: self
                 .of_all_tenants(metadata.authorization_endpoint.ok_or_else(missing)?),
-            token: self
-                .endpoint(metadata.token_endpoint.ok_or_else(missing)?)
+            token: self.endpoint(token, other_host).await,
+            user_api: self.optional_endpoint(user_api, other_host).await,
+            revocation: self
+                .optional_endpoint(metadata.revocation_endpoint, other_host)
                 .await,
-            user_api: self.optional_endpoint(user_api).await,
-            revocation: self.optional_endpoint(metadata.revocation_endpoint).await,
             client_authentication,
             sends_issuer: metadata.authorization_response_iss_parameter_supported,
             has_pkce,
@@ -214,16 +216,29 @@ impl DiscoveredEndpoints {
             .unwrap_or(listed)
     }
 
-    async fn optional_endpoint(&self, url: Option<Url>) -> Option<Endpoint> {
+    async fn optional_endpoint(
+        &self,
+        url: Option<Url>,
+        other_host: &mut Option<UrlPolicy>,
+    ) -> Option<Endpoint> {
         match url {
-            Some(url) => Some(self.endpoint(url).await),
+            Some(url) => Some(self.endpoint(url, other_host).await),
             None => None,
         }
     }
 
-    async fn endpoint(&self, url: Url) -> Endpoint {
+    /// Returns an endpoint with its policy. That of other hosts than the issuer's may need a name
+    /// resolution, and is the same for all of them: it is kept in `other_host`.
+    async fn endpoint(&self, url: Url, other_host: &mut Option<UrlPolicy>) -> Endpoint {
         let url = self.of_all_tenants(url);
-        let policy = self.policy.of_named(self.issuer.url(), &url).await;
+        let issuer = self.issuer.url();
+        let policy = match *other_host {
+            Some(policy) if url.host() != issuer.host() => policy,
+            _ => self.policy.of_named(issuer, &url).await,
+        };
+        if url.host() != issuer.host() {
+            *other_host = Some(policy);
+        }
         Endpoint { url, policy }
     }
 

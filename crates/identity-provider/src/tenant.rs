@@ -64,8 +64,8 @@ pub(crate) fn tenants(
         .tenants
         .iter()
         .map(|tenant| {
-            let issuer = settings.issuer.as_str().replacen(&*own, tenant, 1);
-            let issuer = Issuer::parse(&issuer).map_err(|_| ProviderSettingsError::EntraIssuer)?;
+            let issuer = issuer_of(&settings.issuer, &own, tenant)
+                .ok_or(ProviderSettingsError::EntraIssuer)?;
             create(Some(tenant.clone()), issuer)
         })
         .collect()
@@ -75,6 +75,12 @@ pub(crate) fn tenants(
 pub(crate) fn issuer_tenant(issuer: &Issuer) -> Option<Box<str>> {
     let tenant = issuer.url().path_segments()?.next()?;
     is_uuid(tenant).then(|| tenant.into())
+}
+
+/// Returns the issuer of another tenant.
+fn issuer_of(issuer: &Issuer, own: &str, tenant: &str) -> Option<Issuer> {
+    let (before, after) = issuer.as_str().split_once(&format!("/{own}/"))?;
+    Issuer::parse(&format!("{before}/{tenant}/{after}")).ok()
 }
 
 /// Returns the endpoint for users of any organization that corresponds to that of a tenant.

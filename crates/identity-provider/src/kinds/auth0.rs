@@ -10,7 +10,7 @@ pub(super) const PROFILE: Profile = Profile {
             source: "https://auth0.com/docs/secure/tokens/json-web-tokens/validate-json-web-tokens",
         },
         Quirk {
-            summary: "revokes, with one refresh token, the grant and all refresh tokens of the user, unless the tenant changes it, so that tokens are not revoked here",
+            summary: "can revoke, with one refresh token, all refresh tokens of the user at this application (a setting of the tenant), so that tokens are not revoked here",
             source: "https://auth0.com/docs/secure/tokens/refresh-tokens/revoke-refresh-tokens",
         },
     ],

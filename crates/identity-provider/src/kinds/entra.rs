@@ -14,7 +14,7 @@ pub(super) const PROFILE: Profile = Profile {
         },
         Quirk {
             summary: "leaves out `groups` if there are more than 200, and names it in `_claim_names` or sends `hasgroups`",
-            source: "https://learn.microsoft.com/en-us/security/zero-trust/develop/configure-tokens-group-claims-app-roles",
+            source: "https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference",
         },
         Quirk {
             summary: "supports PKCE, which its metadata does not list",

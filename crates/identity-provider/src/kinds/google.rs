@@ -17,7 +17,7 @@ pub(super) const PROFILE: Profile = Profile {
         },
         Quirk {
             summary: "revokes, with one token, all tokens of the user for this project, so that tokens are not revoked here",
-            source: "https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke",
+            source: "https://github.com/Significant-Gravitas/AutoGPT/pull/10493",
         },
     ],
     ..Profile::OPENID

@@ -49,9 +49,9 @@ impl IdentityProvider {
     /// run one refresh at a time for each sign-in.
     ///
     /// # Errors
-    /// Fails with [`ProviderError::SignInEnded`] if the provider rejects the refresh token, or if
-    /// there is none, and with an error that [is temporary](ProviderError::is_temporary) if the
-    /// provider cannot be reached, rejects this application or sends an invalid response.
+    /// Fails with [`ProviderError::SignInEnded`] if the provider rejects the refresh token, and with
+    /// an error that [is temporary](ProviderError::is_temporary) if there is none, or if the provider
+    /// cannot be reached, rejects this application or sends an invalid response.
     pub async fn refresh(
         &self,
         tokens: &ProviderTokens,
@@ -59,7 +59,7 @@ impl IdentityProvider {
         let refresh_token = tokens
             .refresh_token
             .as_ref()
-            .ok_or(ProviderError::SignInEnded)?;
+            .ok_or(ProviderError::ResponseInvalid("refresh_token.missing"))?;
         let endpoints = self.endpoints.get().await?;
         let mut fields = vec![
             ("grant_type", "refresh_token"),
