@@ -147,6 +147,7 @@ impl DiscoveredEndpoints {
                 tracing::warn!(
                     provider.issuer = %self.issuer,
                     provider.failure = error.code(),
+                    cause = error.cause(),
                     "cannot fetch the identity provider's metadata: {error}"
                 );
                 cached.failure = Some((error.clone(), now));

@@ -10,7 +10,8 @@ pub enum ProviderError {
     #[error("the identity provider cannot be reached: {0}")]
     #[code = "provider.unreachable"]
     Unreachable(&'static str),
-    /// The provider rejects the application: its identifier, its secret or its redirect URI.
+    /// The provider rejects the application: its identifier, its secret, its scopes or its redirect
+    /// URI.
     #[error("the identity provider rejects this application: {0}")]
     #[code = "provider.application_rejected"]
     ApplicationRejected(&'static str),
@@ -18,24 +19,25 @@ pub enum ProviderError {
     #[error("the identity provider's response is invalid: {0}")]
     #[code = "provider.response_invalid"]
     ResponseInvalid(&'static str),
-    /// The provider rejects the code or the refresh token: it has expired, was used, or the user's
-    /// session or account has ended.
+    /// The provider rejects the code, the refresh token or the access token: it has expired, was
+    /// used, or the user's session or account has ended.
     #[error("the identity provider ended the sign-in of this user")]
     #[code = "provider.sign_in_ended"]
     SignInEnded,
-    /// The ID token is invalid.
+    /// The provider's ID token or logout token is invalid.
     #[error("the identity provider's ID token is invalid: {0}")]
     #[code = "provider.id_token_invalid"]
     IdTokenInvalid(&'static str),
-    /// The response of the provider names another issuer (RFC 9207).
+    /// The authorization response names another issuer (RFC 9207), or none although the provider
+    /// announces it.
     #[error("the response does not come from the expected identity provider")]
     #[code = "provider.issuer_mismatch"]
     IssuerMismatch,
-    /// The user is in a tenant or an organization that may not sign in.
+    /// The user is in a tenant that may not sign in.
     #[error("users of this tenant may not sign in")]
     #[code = "provider.tenant_not_allowed"]
     TenantNotAllowed,
-    /// The provider left out the groups because there are too many.
+    /// A rule needs groups that the provider left out because there are too many.
     #[error("the identity provider left out the user's groups, because there are too many")]
     #[code = "provider.groups_overage"]
     GroupsOverage,
@@ -48,5 +50,16 @@ impl ProviderError {
             self,
             Self::Unreachable(_) | Self::ApplicationRejected(_) | Self::ResponseInvalid(_)
         )
+    }
+
+    /// Returns a stable code of the cause, for logs, if the variant has several.
+    pub const fn cause(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable(cause)
+            | Self::ApplicationRejected(cause)
+            | Self::ResponseInvalid(cause)
+            | Self::IdTokenInvalid(cause) => Some(cause),
+            _ => None,
+        }
     }
 }

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 
+use portcullis_identity_provider::ProviderError;
 use portcullis_jose::JoseError;
 use portcullis_mcp::{EnvelopeError, EraError};
 use portcullis_metadata::ClaimsError;
 use portcullis_session::{NotRecorded, ReservationError, ResolveError};
-use portcullis_verifier::VerifyError;
+use portcullis_verifier::{IdTokenError, VerifyError};
 
-/// The codes of rejected requests and ended streams, each with what it means.
+/// The codes of rejected requests, ended streams and failed sign-ins, each with what it means.
 pub(crate) type Codes = BTreeMap<&'static str, &'static str>;
 
 /// The lists of the libraries.
@@ -21,6 +22,8 @@ const LISTS: &[&[(&str, &str)]] = &[
     NotRecorded::REASON_CODES,
     portcullis_gateway::REASON_CODES,
     portcullis_serve::REASON_CODES,
+    ProviderError::REASON_CODES,
+    IdTokenError::REASON_CODES,
 ];
 
 /// Returns all codes. Of several meanings of one code, the first is taken.
