@@ -44,11 +44,16 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// Returns whether the provider may identify the user later: the user's sign-in is then kept.
+    /// Returns whether the provider may identify the user later, so that an earlier sign-in is kept
+    /// for a time. An invalid ID token counts: a refresh that returns one does not show that the
+    /// user was removed, and a wrong clock would end all sign-ins.
     pub const fn is_temporary(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable(_) | Self::ApplicationRejected(_) | Self::ResponseInvalid(_)
+            Self::Unreachable(_)
+                | Self::ApplicationRejected(_)
+                | Self::ResponseInvalid(_)
+                | Self::IdTokenInvalid(_)
         )
     }
 

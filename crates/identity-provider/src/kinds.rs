@@ -108,6 +108,18 @@ impl Profile {
 
 const RS256: AlgorithmSet = AlgorithmSet::EMPTY.with(Algorithm::Rs256);
 
+/// All algorithms, for providers whose operator chooses one. None of them is symmetric.
+const ALL_ALGORITHMS: AlgorithmSet = RS256
+    .with(Algorithm::Rs384)
+    .with(Algorithm::Rs512)
+    .with(Algorithm::Ps256)
+    .with(Algorithm::Ps384)
+    .with(Algorithm::Ps512)
+    .with(Algorithm::Es256)
+    .with(Algorithm::Es384)
+    .with(Algorithm::Es512)
+    .with(Algorithm::EdDsa);
+
 impl ProviderKind {
     /// Returns the facts about this kind of provider on which this crate depends.
     pub fn quirks(self) -> &'static [Quirk] {
@@ -156,11 +168,16 @@ mod tests {
         assert_eq!(page.lines().filter(is_row).count(), quirks);
     }
 
-    /// PR3: no kind accepts HMAC, which [`Algorithm`] does not even have, and all accept something.
+    /// PR3: providers that sign with RS256 alone may use nothing else.
     #[test]
-    fn every_kind_has_an_algorithm() {
+    fn algorithms_are_those_of_the_provider() {
         for kind in ProviderKind::ALL {
-            assert!(!kind.profile().algorithms.is_empty(), "{kind:?}");
+            let expected = match kind {
+                ProviderKind::Keycloak | ProviderKind::Oidc => Algorithm::ALL.to_vec(),
+                _ => vec![Algorithm::Rs256],
+            };
+            let algorithms: Vec<_> = kind.profile().algorithms.iter().collect();
+            assert_eq!(algorithms, expected, "{kind:?}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct IdentityProvider {
 }
 
 /// A request that sends a browser to the provider.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SignInRequest<'a> {
     /// The redirect URI that is registered at the provider.
     pub redirect_uri: &'a str,
@@ -45,6 +45,15 @@ pub struct SignInRequest<'a> {
     pub nonce: &'a str,
     /// The challenge of the verifier in the [`Callback`].
     pub challenge: &'a PkceChallenge,
+}
+
+/// Prints neither `state` nor `nonce`.
+impl fmt::Debug for SignInRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignInRequest")
+            .field("redirect_uri", &self.redirect_uri)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What the provider sent back with the browser, and what the request contained.

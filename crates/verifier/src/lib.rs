@@ -5,6 +5,12 @@
 //! [`Validation`] selects how the tokens of an issuer are verified: by signature, by introspection,
 //! or by both. [`IssuerSettings`] and [`VerifierSettings`] have the options that
 //! [`Verifier::builder`] does not set.
+//!
+//! # Tokens for a client
+//!
+//! A server that is itself a client of an OpenID provider verifies ID tokens and logout tokens with
+//! [`TrustedIssuer::verify_id_token`] and [`TrustedIssuer::verify_logout_token`]. They are not
+//! accepted as access tokens, and access tokens are not accepted in their place.
 
 mod attachments;
 mod builder;

@@ -1,11 +1,9 @@
 //! Keycloak.
 
-use portcullis_jose::Algorithm;
-
-use super::{Profile, Quirk, RS256};
+use super::{ALL_ALGORITHMS, Profile, Quirk};
 
 pub(super) const PROFILE: Profile = Profile {
-    algorithms: RS256.with(Algorithm::Es256).with(Algorithm::Ps256),
+    algorithms: ALL_ALGORITHMS,
     revokes_one_sign_in: false,
     quirks: &[
         Quirk {

@@ -145,3 +145,25 @@ async fn without_a_user_api_nothing_is_shown() {
         Ok(None)
     );
 }
+
+/// US2: an invalid ID token of a refresh does not show that the user was removed.
+#[tokio::test]
+async fn an_invalid_id_token_of_a_refresh_is_temporary() {
+    let fixture = fixture();
+    fixture.answer_with(&fixture.id_token().issued_in(60));
+    let response = fixture
+        .provider
+        .refresh(&tokens(None, Some("rt-0")))
+        .await
+        .unwrap();
+    let error = fixture
+        .provider
+        .identify(&response, None)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error,
+        ProviderError::IdTokenInvalid("token.issued_in_future")
+    );
+    assert!(error.is_temporary());
+}
