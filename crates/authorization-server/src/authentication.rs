@@ -8,9 +8,11 @@ pub use assertion::{
     AssertionError, MAX_ASSERTION, MAX_ASSERTION_LIFETIME, is_plain_jwt, use_assertion,
     verify_assertion,
 };
-pub use presented::{PresentedCredential, SecretMethod, check_secret};
+pub use presented::{PresentedCredential, check_secret};
 
 use std::sync::Arc;
+
+pub use crate::client::SecretMethod;
 
 use crate::client::Client;
 

@@ -16,7 +16,7 @@ mod secret_hash;
 mod stored_client;
 
 pub use client_id::derive_client_id;
-pub use credential::{Credential, assertion_algorithms};
+pub use credential::{Credential, SecretMethod, assertion_algorithms};
 pub use directory::ClientDirectory;
 pub use document::{ClientDocumentError, DocumentLimits, FetchedClient, fetch_client_document};
 pub use grant_type::GrantType;

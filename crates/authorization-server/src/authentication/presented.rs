@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     authentication::client_assertion::{self, ClientAssertion},
-    client::{Credential, SecretHash},
+    client::{Credential, SecretHash, SecretMethod},
     error::{ErrorCode, ErrorResponse},
     params::Params,
     store::Store,
@@ -26,15 +26,6 @@ enum Presented<'a> {
     Post { id: &'a str, secret: Secret },
     /// `private_key_jwt`.
     Assertion(ClientAssertion<'a>),
-}
-
-/// How a request presents a client secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecretMethod {
-    /// `client_secret_basic`: in the header `Authorization`.
-    Basic,
-    /// `client_secret_post`: in the body.
-    Post,
 }
 
 impl<'a> PresentedCredential<'a> {

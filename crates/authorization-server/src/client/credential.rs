@@ -3,7 +3,7 @@
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{JwkSet, Secret};
 
-use crate::{authentication::SecretMethod, client::SecretHash};
+use crate::client::SecretHash;
 
 /// How a client authenticates at the token endpoint (RFC 7591 section 2).
 #[derive(Debug)]
@@ -20,6 +20,15 @@ pub enum Credential {
     HashedSecret(SecretMethod, SecretHash),
     /// `private_key_jwt`, with the client's public keys.
     Keys(KeySet),
+}
+
+/// How a request presents a client secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretMethod {
+    /// `client_secret_basic`: in the header `Authorization`.
+    Basic,
+    /// `client_secret_post`: in the body.
+    Post,
 }
 
 impl Credential {

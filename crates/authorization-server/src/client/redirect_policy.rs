@@ -110,7 +110,6 @@ impl RedirectHost {
             Some((name, port)) => (name, parse_port(port).ok_or(RedirectHostError::Port)?),
             None => (rest, HTTPS_PORT),
         };
-        // The parser of URLs decodes percent-encoded hosts.
         let Ok(Host::Domain(name)) = Host::parse(name) else {
             return Err(RedirectHostError::NotAName);
         };

@@ -4,11 +4,9 @@ use portcullis_metadata::JwkSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    authentication::SecretMethod,
-    client::{
-        Client, ClientRegistration, Credential, FetchedClient, GrantType, RedirectUri, SecretHash,
-    },
+use crate::client::{
+    Client, ClientRegistration, Credential, FetchedClient, GrantType, RedirectUri, SecretHash,
+    SecretMethod,
 };
 
 /// A client as a store keeps it: with the hash of its secret, and without configured rights. It can
