@@ -77,6 +77,16 @@ pub fn verify_assertion(
     audience: &str,
     now: UnixTime,
 ) -> Result<AccessTokenClaims, AssertionError> {
+    verify_assertion_for(keys, assertion, &[audience], now)
+}
+
+/// Like [`verify_assertion`], but the audience is one of several.
+pub(super) fn verify_assertion_for(
+    keys: &KeySet,
+    assertion: &CompactJws<'_>,
+    audiences: &[&str],
+    now: UnixTime,
+) -> Result<AccessTokenClaims, AssertionError> {
     let payload = keys
         .verify(assertion)
         .map_err(|_| AssertionError::Signature)?;
@@ -86,7 +96,8 @@ pub fn verify_assertion(
         .iter()
         .flat_map(|audience| audience.iter())
         .collect();
-    if entries != [audience] {
+    let is_expected = matches!(entries.as_slice(), [entry] if audiences.contains(entry));
+    if !is_expected {
         return Err(AssertionError::Audience);
     }
     let end = claims.exp.ok_or(AssertionError::NoExpiry)?;

@@ -4,7 +4,9 @@ use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::{AccessTokenClaims, UnixTime};
 
 use crate::{
-    authentication::assertion::{AssertionError, MAX_ASSERTION, use_assertion, verify_assertion},
+    authentication::assertion::{
+        AssertionError, MAX_ASSERTION, use_assertion, verify_assertion_for,
+    },
     error::{ErrorCode, ErrorResponse},
     store::Store,
 };
@@ -48,17 +50,17 @@ impl<'a> ClientAssertion<'a> {
         &self.client_id
     }
 
-    /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer
-    /// identifier of this server.
+    /// Verifies the assertion with the client's keys and rejects reuse. `audiences` are the names of
+    /// this server, of which the assertion has one.
     pub(super) async fn verify(
         &self,
         store: &impl Store,
         keys: &KeySet,
-        audience: &str,
+        audiences: &[&str],
         now: UnixTime,
     ) -> Result<(), ErrorResponse> {
         let failed = |error: AssertionError| failed(error.description());
-        let claims = verify_assertion(keys, &self.compact, audience, now).map_err(failed)?;
+        let claims = verify_assertion_for(keys, &self.compact, audiences, now).map_err(failed)?;
         use_assertion(store, &claims).await.map_err(failed)
     }
 }

@@ -76,6 +76,22 @@ impl<'a> PresentedCredential<'a> {
         audience: &str,
         now: UnixTime,
     ) -> Result<(), ErrorResponse> {
+        self.verify_for(registered, store, &[audience], now).await
+    }
+
+    /// Like [`verify`](Self::verify), but a client assertion must name one of `audiences`, and
+    /// nothing else. Some clients name the URL of the token endpoint, as RFC 7523 section 3 allowed
+    /// before its revision.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub async fn verify_for(
+        &self,
+        registered: &Credential,
+        store: &impl Store,
+        audiences: &[&str],
+        now: UnixTime,
+    ) -> Result<(), ErrorResponse> {
         match (registered, &self.0) {
             (Credential::None, Presented::Id(_)) => Ok(()),
             (Credential::SecretBasic(secret), Presented::Basic(basic)) => {
@@ -92,7 +108,7 @@ impl<'a> PresentedCredential<'a> {
                 Presented::Post { secret: given, .. },
             ) => check_hashed_secret(hash, given),
             (Credential::Keys(keys), Presented::Assertion(assertion)) => {
-                assertion.verify(store, keys, audience, now).await
+                assertion.verify(store, keys, audiences, now).await
             }
             _ => Err(failed(
                 "the client did not authenticate with its registered method",

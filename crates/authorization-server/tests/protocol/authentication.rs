@@ -83,6 +83,39 @@ async fn an_assertion_is_accepted_once() {
         .unwrap();
 }
 
+/// ChatGPT names the token endpoint, where the server accepts it.
+#[tokio::test]
+async fn an_assertion_names_exactly_one_accepted_audience() {
+    let key = key();
+    let registered = registered(&key);
+    let endpoint = "https://mcp.example.com/oauth/token";
+    for (jti, aud, is_accepted) in [
+        ("1", json!(ISSUER), true),
+        ("2", json!(endpoint), true),
+        ("3", json!([endpoint]), true),
+        ("4", json!([ISSUER, endpoint]), false),
+        ("5", json!("https://mcp.example.com/oauth/token/"), false),
+        ("6", json!("https://other.example/oauth/token"), false),
+        ("7", json!([]), false),
+    ] {
+        let claims = json!({
+            "iss": "client-a", "sub": "client-a", "aud": aud, "jti": jti, "exp": NOW + 60,
+        });
+        let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
+        let form = form(&[
+            ("client_assertion_type", TYPE),
+            ("client_assertion", &assertion),
+        ]);
+        let headers = HeaderMap::new();
+        let presented = PresentedCredential::parse(&headers, &form).unwrap();
+        let (store, now) = (MemoryStore::default(), UnixTime::from_secs(NOW));
+        let verified = presented
+            .verify_for(&registered, &store, &[ISSUER, endpoint], now)
+            .await;
+        assert_eq!(verified.is_ok(), is_accepted, "{aud}");
+    }
+}
+
 #[tokio::test]
 async fn forged_assertions_are_rejected() {
     let key = key();
