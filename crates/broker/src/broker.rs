@@ -44,6 +44,7 @@ pub struct Broker {
     pub(crate) metadata_paths: Vec<Box<str>>,
     pub(crate) jwks: Bytes,
     pub(crate) cookies: Cookies,
+    pub(crate) token_endpoint: String,
     /// The origin of its pages, as browsers send it.
     pub(crate) origin: String,
     pub(crate) layout: Layout,
@@ -142,6 +143,10 @@ impl Broker {
             metadata_paths: metadata_paths(&settings),
             jwks: parts.keys.public_jwks().into(),
             cookies: Cookies::new(&base_url),
+            token_endpoint: base_url
+                .join(Route::Token.path())
+                .map(String::from)
+                .map_err(|_| invalid("the issuer has a path"))?,
             origin: base_url.origin().ascii_serialization(),
             layout: Layout::new(&settings.pages, &settings.issuer),
             limits: AddressLimits::new(&parts.clock).ok_or(invalid("a rate is malformed"))?,

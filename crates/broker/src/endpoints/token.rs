@@ -65,9 +65,16 @@ impl Broker {
         let presented = PresentedCredential::parse(&request.headers, form)?;
         let clients = self.clients.for_tokens();
         let client = clients.find(presented.id(), &request.headers).await?;
-        let issuer = self.settings.issuer.as_str();
+        // Some clients name the token endpoint, as RFC 7523 section 3 allowed before
+        // draft-ietf-oauth-rfc7523bis.
+        let audiences = [self.settings.issuer.as_str(), &self.token_endpoint];
         presented
-            .verify(&client.credential, &self.store, issuer, self.clock.now())
+            .verify_for(
+                &client.credential,
+                &self.store,
+                &audiences,
+                self.clock.now(),
+            )
             .await?;
         Ok(AuthenticatedClient {
             id: presented.id().into(),
