@@ -28,7 +28,6 @@ const MAX_QUERY: usize = 8 * 1024;
 
 /// A request to the broker, whose body is complete.
 pub(crate) struct BrokerRequest {
-    method: Method,
     headers: HeaderMap,
     query: String,
     body: Bytes,
@@ -62,7 +61,6 @@ impl Broker {
             } else {
                 let request = BrokerRequest {
                     query: query.to_owned(),
-                    method: head.method,
                     headers: head.headers,
                     body,
                     address,

@@ -41,8 +41,8 @@ impl Ends {
         self.entries.read().contains_key(id)
     }
 
-    /// Removes the ends whose access tokens have expired.
-    pub(crate) fn sweep(&self, now: UnixTime) {
+    /// Removes the ends whose access tokens have expired. Call it every few seconds.
+    pub fn sweep(&self, now: UnixTime) {
         self.entries.write().retain(|_, until| *until > now);
     }
 }

@@ -1,8 +1,5 @@
 //! The pages that a browser shows: HTML without script, and the headers that go with each page.
 
-// Until the endpoints use every page.
-#![allow(dead_code, unused_imports)]
-
 mod colour;
 mod consent;
 mod continue_page;
@@ -22,7 +19,6 @@ pub(crate) use consent::{ClientView, ConsentPage, ProviderView, ResourceView, Sc
 pub(crate) use continue_page::ContinuePage;
 pub(crate) use decision::Decision;
 pub(crate) use error_page::ErrorPage;
-pub(crate) use headers::Page;
 pub(crate) use layout::Layout;
 pub(crate) use no_cookie::NoCookiePage;
 pub(crate) use other_machine::OtherMachinePage;

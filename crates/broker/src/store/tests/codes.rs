@@ -161,11 +161,11 @@ async fn grants_are_found_by_their_sign_in() {
     let find = |session, subject| store.grants_of_sign_in("google", session, subject, 10);
     assert_eq!(
         find(Some("session of alice"), None).await.unwrap(),
-        [id.clone()]
+        std::slice::from_ref(&id)
     );
     assert_eq!(
         find(None, Some("at provider alice")).await.unwrap(),
-        [id.clone()]
+        std::slice::from_ref(&id)
     );
     assert!(
         find(None, Some("session of alice"))
