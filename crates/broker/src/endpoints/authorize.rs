@@ -1,15 +1,16 @@
 //! The authorization endpoint.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header::SET_COOKIE};
 use portcullis_authorization_server::{
     authorization::{AuthorizationError, AuthorizationRequest, error_location},
+    client::RedirectUri,
     random_secret,
 };
+use portcullis_identity_provider::IdentityProvider;
 use portcullis_metadata::Secret;
-use url::Url;
 
 use super::{BrokerRequest, respond};
 use crate::{
@@ -17,13 +18,14 @@ use crate::{
     clients::UNKNOWN_CLIENT,
     pages::{ClientView, ConsentPage, ProviderView, RedirectTarget, ResourceView, ScopeView},
     problem::Problem,
-    sign_in::{ConsentForm, PendingRequest},
+    sign_in::{ConsentForm, PendingRequest, RememberedConsent},
 };
 
 /// The name of the cookie that recognizes the browser of a consent page.
 pub(super) const BROWSER_COOKIE: &str = "browser";
-/// How long a browser is recognized. A new page renews nothing.
-const BROWSER_COOKIE_AGE: Duration = Duration::from_secs(24 * 3600);
+/// How long a browser is recognized, which is as long as a consent is remembered. A new page renews
+/// nothing.
+const BROWSER_COOKIE_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// The length of the value: 16 random bytes in base64url.
 const BROWSER_COOKIE_CHARS: usize = 22;
 
@@ -42,7 +44,17 @@ impl Broker {
         )
         .await;
         match parsed {
-            Ok(authorization) => self.ask_user(request, &authorization),
+            Ok(authorization) => {
+                let redirect = &authorization.redirect;
+                let pending = PendingRequest::new(&authorization);
+                match self.remembered(request, &pending, redirect).await {
+                    Some((provider, subject)) => {
+                        self.approve_again(provider, pending, redirect, subject)
+                            .await
+                    }
+                    None => self.ask_user(request, pending),
+                }
+            }
             Err(AuthorizationError::Untrusted(UNKNOWN_CLIENT)) => {
                 self.problem(&Problem::UnknownClient)
             }
@@ -63,33 +75,33 @@ impl Broker {
     }
 
     /// Returns the consent page for a valid request.
-    fn ask_user(
+    pub(super) fn ask_user(
         &self,
         request: &BrokerRequest,
-        authorization: &AuthorizationRequest,
+        pending: PendingRequest,
     ) -> Response<Bytes> {
         let known = self.browser(request);
         let browser = match known {
             Some(browser) => Ok(Secret::new(browser)),
             None => random_secret(16),
         };
-        let pending = PendingRequest::new(authorization);
-        let sealed = browser.map_err(|_| ()).and_then(|browser| {
-            let form = ConsentForm::new(pending, self.clock.now()).map_err(|_| ())?;
-            let sealed = form.seal(&self.keys, browser.secret()).map_err(|_| ())?;
-            Ok((browser, sealed))
-        });
-        let redirect = RedirectTarget::parse(authorization.redirect.as_str());
-        let (Ok((browser, sealed)), Some(redirect)) = (sealed, redirect) else {
+        let form = ConsentForm::new(pending, self.clock.now());
+        let (Ok(browser), Ok(form)) = (browser, form) else {
             return self.problem(&Problem::ServerError);
         };
-        let document = document_host(authorization);
-        let resource = authorization.audience.as_deref().unwrap_or_default();
+        let sealed = form.seal(&self.keys, browser.secret());
+        let pending = &form.request;
+        let target = RedirectTarget::parse(&pending.redirect_uri);
+        let (Ok(sealed), Some(target), Some(redirect)) = (sealed, target, pending.redirect())
+        else {
+            return self.problem(&Problem::ServerError);
+        };
+        let resource = pending.audience.as_deref().unwrap_or_default();
         let resource_name = self
             .resource(resource)
             .and_then(|resource| resource.name.as_deref());
-        let scopes: Vec<ScopeView<'_>> = authorization
-            .scopes
+        let requested = pending.scopes();
+        let scopes: Vec<ScopeView<'_>> = requested
             .iter()
             .map(|name| ScopeView {
                 name,
@@ -107,19 +119,19 @@ impl Broker {
             .collect();
         let page = ConsentPage {
             client: ClientView {
-                document_host: document.as_deref(),
-                name: authorization.client.name.as_deref(),
+                document_host: pending.document_host.as_deref(),
+                name: pending.client_name.as_deref(),
             },
-            redirect: &redirect,
+            redirect: &target,
             resource: ResourceView {
                 name: resource_name,
                 url: resource,
             },
             scopes: &scopes,
             providers: &providers,
-            is_remember_offered: false,
-            is_remote_offered: self.settings.pages.paste_callback
-                && authorization.redirect.is_loopback(),
+            is_remember_offered: self.settings.pages.remember
+                && pending.may_be_remembered(&redirect),
+            is_remote_offered: self.settings.pages.paste_callback && redirect.is_loopback(),
             request: &sealed,
         };
         let mut response = page.render(&self.layout).into_response(StatusCode::OK);
@@ -136,6 +148,34 @@ impl Broker {
         response
     }
 
+    /// Returns the provider and the subject of the user who approved this request before, if that was
+    /// remembered in this browser. A page of another site cannot use it (CO5).
+    async fn remembered(
+        &self,
+        request: &BrokerRequest,
+        pending: &PendingRequest,
+        redirect: &RedirectUri,
+    ) -> Option<(&IdentityProvider, Box<str>)> {
+        if !self.settings.pages.remember || !pending.may_be_remembered(redirect) {
+            return None;
+        }
+        let mut sites = request.headers.get_all("sec-fetch-site").iter();
+        let site = sites.next().filter(|_| sites.next().is_none())?;
+        ["none", "same-origin", "same-site"]
+            .iter()
+            .any(|allowed| site == allowed)
+            .then_some(())?;
+        let browser = self.browser(request)?;
+        let found = RememberedConsent::find(self.store.records(), browser, pending).await;
+        let consent = found.unwrap_or_else(|error| {
+            self.store_failed(&error);
+            None
+        })?;
+        let mut providers = self.providers.iter();
+        let provider = providers.find(|provider| *provider.name() == *consent.provider)?;
+        Some((provider, consent.subject))
+    }
+
     /// Returns the value of the cookie that recognizes the browser.
     pub(super) fn browser<'r>(&self, request: &'r BrokerRequest) -> Option<&'r str> {
         let value = self.cookies.get(&request.headers, BROWSER_COOKIE)?;
@@ -145,13 +185,4 @@ impl Broker {
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         is_ours.then_some(value)
     }
-}
-
-/// Returns the host of a client's metadata document.
-fn document_host(authorization: &AuthorizationRequest) -> Option<Cow<'static, str>> {
-    if !authorization.client.is_document {
-        return None;
-    }
-    let url = Url::parse(&authorization.client_id).ok()?;
-    url.host_str().map(|host| Cow::Owned(host.to_owned()))
 }

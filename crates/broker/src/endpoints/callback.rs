@@ -6,7 +6,7 @@ use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Grant, Params, Store as _, StoreError, random_secret,
 };
 use portcullis_identity_provider::{Callback, Identity, ProviderError, ProviderTokens};
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{Scopes, Secret};
 
 use super::{BrokerRequest, respond};
 use crate::{
@@ -16,8 +16,16 @@ use crate::{
     pages::{NoCookiePage, OtherMachinePage, RedirectTarget},
     problem::Problem,
     records::SignInRecord,
-    sign_in::{Transaction, TransactionError, cookie_name},
+    sign_in::{Memory, RememberedConsent, Transaction, TransactionError, cookie_name},
 };
+
+/// Who signed in.
+enum SignedIn {
+    /// The user who approved. This is the code for the client.
+    Code(Secret),
+    /// Another user than the one whose consent was remembered.
+    Other,
+}
 
 /// Why a sign-in does not lead to a code.
 #[derive(Debug, thiserror::Error)]
@@ -112,10 +120,13 @@ impl Broker {
             return self.problem(&Problem::RedirectNotUsable);
         };
         let issuer = &self.settings.issuer;
-        let location = match self.sign_in(position, &transaction, &params).await {
-            Ok(code) => transaction
-                .request
-                .code_location(&redirect, code.secret(), issuer),
+        let location = match self.sign_in(position, request, &transaction, &params).await {
+            Ok(SignedIn::Other) => return self.ask_another_user(request, transaction).await,
+            Ok(SignedIn::Code(code)) => {
+                transaction
+                    .request
+                    .code_location(&redirect, code.secret(), issuer)
+            }
             Err(error) => {
                 self.sign_in_failed(&transaction, &error);
                 let response = error.response();
@@ -142,9 +153,10 @@ impl Broker {
     async fn sign_in(
         &self,
         position: usize,
+        request: &BrokerRequest,
         transaction: &Transaction,
         params: &Params,
-    ) -> Result<portcullis_metadata::Secret, SignInError> {
+    ) -> Result<SignedIn, SignInError> {
         let provider = self.providers.get(position).ok_or(SignInError::Malformed)?;
         // The redirect URI names the provider (PR2).
         if *transaction.provider != *provider.name() {
@@ -171,8 +183,47 @@ impl Broker {
         let identity = provider
             .identify(&response, Some(&transaction.nonce))
             .await?;
-        self.issue_code(position, transaction, &identity, response.tokens())
-            .await
+        if let Memory::Remembered(subject) = &transaction.memory
+            && *subject != identity.subject
+        {
+            return Ok(SignedIn::Other);
+        }
+        let code = self
+            .issue_code(position, transaction, &identity, response.tokens())
+            .await?;
+        if transaction.memory == Memory::Remember
+            && let Some(browser) = self.browser(request)
+        {
+            let (records, pending) = (self.store.records(), &transaction.request);
+            let remembered = RememberedConsent::remember(
+                records,
+                browser,
+                pending,
+                provider.name(),
+                &identity.subject,
+            );
+            // Without it, the user is asked again.
+            if let Err(error) = remembered.await {
+                self.store_failed(&error);
+            }
+        }
+        Ok(SignedIn::Code(code))
+    }
+
+    /// Asks a user for whom the remembered consent of another one was used.
+    async fn ask_another_user(
+        &self,
+        request: &BrokerRequest,
+        transaction: Transaction,
+    ) -> Response<Bytes> {
+        if let Some(browser) = self.browser(request) {
+            let records = self.store.records();
+            let forgotten = RememberedConsent::forget(records, browser, &transaction.request);
+            if let Err(error) = forgotten.await {
+                self.store_failed(&error);
+            }
+        }
+        self.ask_user(request, transaction.request)
     }
 
     async fn issue_code(
@@ -181,7 +232,7 @@ impl Broker {
         transaction: &Transaction,
         identity: &Identity,
         tokens: &ProviderTokens,
-    ) -> Result<portcullis_metadata::Secret, SignInError> {
+    ) -> Result<Secret, SignInError> {
         let provider = self
             .settings
             .providers

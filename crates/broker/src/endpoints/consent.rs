@@ -17,7 +17,7 @@ use crate::{
     observer::BrokerEvent,
     pages::{ContinuePage, Decision, NoCookiePage},
     problem::Problem,
-    sign_in::{ConsentForm, LIFETIME, Transaction, cookie_name},
+    sign_in::{ConsentForm, LIFETIME, Memory, PendingRequest, Transaction, cookie_name},
 };
 
 impl Broker {
@@ -73,7 +73,34 @@ impl Broker {
         let is_remote = self.settings.pages.paste_callback
             && redirect.is_loopback()
             && form.get("remote").ok().flatten() == Some("on");
-        self.approve(provider, answered, &redirect, is_remote).await
+        let wants_memory = form.get("remember").ok().flatten() == Some("on");
+        let may_remember =
+            self.settings.pages.remember && answered.request.may_be_remembered(&redirect);
+        let memory = match wants_memory && may_remember {
+            true => Memory::Remember,
+            false => Memory::None,
+        };
+        self.observe(&BrokerEvent::Decided {
+            client_id: &answered.request.client_id,
+            is_approved: true,
+        });
+        self.approve(provider, answered, &redirect, is_remote, memory)
+            .await
+    }
+
+    /// Continues with a request that the user with this subject approved before.
+    pub(super) async fn approve_again(
+        &self,
+        provider: &IdentityProvider,
+        pending: PendingRequest,
+        redirect: &RedirectUri,
+        subject: Box<str>,
+    ) -> Response<Bytes> {
+        let Ok(form) = ConsentForm::new(pending, self.clock.now()) else {
+            return self.problem(&Problem::ServerError);
+        };
+        let memory = Memory::Remembered(subject);
+        self.approve(provider, form, redirect, false, memory).await
     }
 
     fn deny(&self, answered: &ConsentForm, redirect: &RedirectUri) -> Response<Bytes> {
@@ -93,6 +120,7 @@ impl Broker {
         answered: ConsentForm,
         redirect: &RedirectUri,
         is_remote: bool,
+        memory: Memory,
     ) -> Response<Bytes> {
         let Some(secrets) = answered.secrets(&self.keys, provider.name()) else {
             return self.problem(&Problem::ServerError);
@@ -115,7 +143,13 @@ impl Broker {
             }
         };
         let request = answered.request;
-        let transaction = Transaction::new(request.clone(), provider.name(), &secrets, is_remote);
+        let transaction = Transaction::new(
+            request.clone(),
+            provider.name(),
+            &secrets,
+            is_remote,
+            memory,
+        );
         if let Err(error) = transaction
             .begin(self.store.records(), &secrets.state)
             .await
@@ -132,10 +166,6 @@ impl Broker {
         let Some(cookie) = self.cookies.set(&name, &secrets.cookie, LIFETIME) else {
             return self.problem(&Problem::ServerError);
         };
-        self.observe(&BrokerEvent::Decided {
-            client_id: &request.client_id,
-            is_approved: true,
-        });
         let mut response = self.continue_to(url.as_str());
         response.headers_mut().append(SET_COOKIE, cookie);
         response

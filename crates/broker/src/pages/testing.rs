@@ -6,7 +6,7 @@ use portcullis_metadata::Issuer;
 
 use crate::{
     PageSettings,
-    pages::{Layout, Page},
+    pages::{Layout, headers::Page},
 };
 
 /// Elements without an end tag.

@@ -107,6 +107,7 @@ mod tests {
         let request = serde_json::from_value(serde_json::json!({
             "client_id": "c", "redirect_uri": "http://127.0.0.1/cb", "state": "s",
             "challenge": "a", "scopes": "mcp:tools", "audience": null,
+            "client_name": null, "document_host": null,
         }));
         ConsentForm::new(request.unwrap(), now).unwrap()
     }

@@ -7,12 +7,16 @@ use portcullis_authorization_server::{
 };
 use portcullis_metadata::{Issuer, Scopes, authorization::PkceChallenge};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 /// A valid authorization request while its user answers and signs in. Redirect URI and name are
 /// those that the client had when the request arrived (DO6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PendingRequest {
     pub(crate) client_id: Box<str>,
+    pub(crate) client_name: Option<Box<str>>,
+    /// The host of the client's metadata document, if it has one.
+    pub(crate) document_host: Option<Box<str>>,
     pub(crate) redirect_uri: Box<str>,
     pub(crate) state: Option<Box<str>>,
     challenge: Box<str>,
@@ -24,6 +28,8 @@ impl PendingRequest {
     pub(crate) fn new(request: &AuthorizationRequest) -> Self {
         Self {
             client_id: request.client_id.clone(),
+            client_name: request.client.name.clone(),
+            document_host: document_host(request),
             redirect_uri: request.redirect.as_str().into(),
             state: request.state.clone(),
             challenge: request.challenge.as_str().into(),
@@ -34,6 +40,12 @@ impl PendingRequest {
 
     pub(crate) fn scopes(&self) -> Scopes {
         Scopes::parse(&self.scopes).unwrap_or_default()
+    }
+
+    /// Returns whether a consent may be remembered: only for a client with a metadata document, and
+    /// a redirect URI that one server alone receives (CO5).
+    pub(crate) fn may_be_remembered(&self, redirect: &RedirectUri) -> bool {
+        self.document_host.is_some() && redirect.scheme() == "https" && !redirect.is_loopback()
     }
 
     /// Returns the redirect URI. `None` if it cannot be parsed any more.
@@ -73,4 +85,12 @@ impl PendingRequest {
     ) -> String {
         error_location(redirect, self.state.as_deref(), error, Some(issuer))
     }
+}
+
+fn document_host(request: &AuthorizationRequest) -> Option<Box<str>> {
+    if !request.client.is_document {
+        return None;
+    }
+    let url = Url::parse(&request.client_id).ok()?;
+    url.host_str().map(Box::from)
 }

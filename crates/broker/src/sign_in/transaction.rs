@@ -28,6 +28,18 @@ pub(crate) struct Transaction {
     cookie: [u8; 32],
     /// Whether the client is on another machine, so that the user carries the response there.
     pub(crate) is_remote: bool,
+    pub(crate) memory: Memory,
+}
+
+/// What a consent has to do with remembered ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Memory {
+    /// The user was asked, and will be asked again.
+    None,
+    /// The user was asked, and wants this to be remembered.
+    Remember,
+    /// The user was not asked, because the user with this subject approved before.
+    Remembered(Box<str>),
 }
 
 /// Why a transaction does not continue.
@@ -50,6 +62,7 @@ impl Transaction {
         provider: &str,
         secrets: &TransactionSecrets,
         is_remote: bool,
+        memory: Memory,
     ) -> Self {
         Self {
             request,
@@ -58,6 +71,7 @@ impl Transaction {
             verifier: secrets.verifier.as_str().into(),
             cookie: hash(&[&secrets.cookie]),
             is_remote,
+            memory,
         }
     }
 

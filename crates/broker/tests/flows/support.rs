@@ -11,9 +11,7 @@ use portcullis_broker::{
 };
 use portcullis_discovery::{FetchResponse, UrlPolicy};
 use portcullis_identity_provider::{ProviderKind, ProviderSettings};
-use portcullis_metadata::{
-    Clock, Issuer, ResourceUri, Scopes, Secret, authorization::PkceVerifier,
-};
+use portcullis_metadata::{Issuer, ResourceUri, Scopes, Secret, authorization::PkceVerifier};
 use portcullis_state_store::records::{MemoryRecords, RecordStore};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, form};
 use serde_json::{Value, json};
@@ -163,11 +161,7 @@ impl Setup {
         });
         let response = self.register(metadata).await;
         assert_eq!(response.status(), StatusCode::CREATED);
-        Client {
-            id: json_of(&response)["client_id"].as_str().unwrap().to_owned(),
-            redirect_uri: uri.to_owned(),
-            verifier: PkceVerifier::generate().unwrap(),
-        }
+        Client::new(json_of(&response)["client_id"].as_str().unwrap(), uri)
     }
 
     /// Follows a sign-in to the code, and exchanges it.
@@ -298,12 +292,22 @@ pub(crate) struct Client {
     pub(crate) id: String,
     pub(crate) redirect_uri: String,
     pub(crate) verifier: PkceVerifier,
+    pub(crate) scope: Option<String>,
 }
 
 impl Client {
+    pub(crate) fn new(id: &str, redirect_uri: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            redirect_uri: redirect_uri.to_owned(),
+            verifier: PkceVerifier::generate().unwrap(),
+            scope: None,
+        }
+    }
+
     /// Returns the parameters of its authorization request.
     pub(crate) fn request(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let params = [
             ("response_type", "code".to_owned()),
             ("client_id", self.id.clone()),
             ("redirect_uri", self.redirect_uri.clone()),
@@ -314,7 +318,9 @@ impl Client {
             ),
             ("code_challenge_method", "S256".to_owned()),
             ("resource", RESOURCE.to_owned()),
-        ]
+        ];
+        let scope = self.scope.clone().map(|scope| ("scope", scope));
+        params.into_iter().chain(scope).collect()
     }
 }
 
@@ -348,18 +354,49 @@ impl<'s> Browser<'s> {
     }
 
     pub(crate) async fn authorize(&mut self, params: &[(&str, String)]) -> Response<Bytes> {
-        self.get(&format!("/oauth/authorize?{}", encode(params)))
-            .await
+        self.navigate(params, HeaderMap::new()).await
+    }
+
+    /// Opens the authorization page with further headers.
+    pub(crate) async fn navigate(
+        &mut self,
+        params: &[(&str, String)],
+        more: HeaderMap,
+    ) -> Response<Bytes> {
+        let mut headers = self.cookie_header();
+        headers.extend(more);
+        let path = format!("/oauth/authorize?{}", encode(params));
+        let request = request(Method::GET, &path, headers, Bytes::new());
+        let response = self.setup.send(request).await;
+        self.keep_cookies(&response);
+        response
     }
 
     /// Approves the request of a consent page. Returns the URL at the provider.
     pub(crate) async fn approve(&mut self, page: &Response<Bytes>) -> Url {
-        let response = self.decide(page, "allow:idp").await;
+        self.approve_with(page, &[]).await
+    }
+
+    /// Approves the request of a consent page, with further fields of its form.
+    pub(crate) async fn approve_with(
+        &mut self,
+        page: &Response<Bytes>,
+        more: &[(&str, &str)],
+    ) -> Url {
+        let sealed = hidden(page, "request");
+        let fields = [("request", &*sealed), ("decision", "allow:idp")];
+        let fields: Vec<_> = fields.iter().chain(more).copied().collect();
+        let response = self.post("/oauth/consent", &fields).await;
         assert_eq!(response.status(), StatusCode::OK, "{response:?}");
         let url = continued(&response);
         assert_eq!(url.origin(), Url::parse(PROVIDER).unwrap().origin());
-        *self.setup.provider.nonce.lock() = param(&url, "nonce").unwrap();
+        self.remember_nonce(&url);
         url
+    }
+
+    /// Lets the provider put the nonce of this request into its next ID token.
+    pub(crate) fn remember_nonce(&self, url: &Url) {
+        *self.setup.provider.nonce.lock() = param(url, "nonce").unwrap();
     }
 
     /// Answers a consent page.
@@ -481,7 +518,7 @@ pub(crate) fn continued(page: &Response<Bytes>) -> Url {
 pub(crate) fn hidden(page: &Response<Bytes>, name: &str) -> String {
     let text = text_of(page);
     let start = format!(r#"name="{name}" value=""#);
-    let (_, rest) = text.split_once(&start).expect("a hidden field");
+    let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("no field {name}: {text}"));
     unescape(rest.split_once('"').unwrap().0)
 }
 
