@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use http::header;
+use portcullis_jose::Algorithm;
 use portcullis_metadata::{Issuer, Secret};
-use portcullis_testkit::{ManualClock, ScriptedFetch};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use serde_json::json;
 use tokio::runtime::Handle;
 
@@ -217,4 +218,22 @@ async fn unusable_settings_are_refused() {
         oidc(|s| s.tenants = vec![TENANT.into()]),
         Some(Error::TenantsNotSupported)
     );
+}
+
+/// PR3: ID tokens are verified with the algorithms of the kind.
+#[tokio::test]
+async fn other_algorithms_are_refused() {
+    for (kind, is_accepted) in [(ProviderKind::Keycloak, true), (ProviderKind::Okta, false)] {
+        let fixture = Fixture::new(kind, &issuer_of(kind));
+        let key = fixture.test_issuer.key_for(Algorithm::Es256);
+        let keys = TestIssuer::jwks_of(&[&*key]);
+        fixture.network.serve(fixture.endpoint("jwks"), 200, keys);
+        let user = json!({ "sub": "alice" }).to_string();
+        fixture
+            .network
+            .serve(fixture.endpoint("userinfo"), 200, user);
+        let rejection = fixture.rejection(&fixture.id_token().signed_by(key)).await;
+        let expected = (!is_accepted).then_some("provider.id_token_invalid");
+        assert_eq!(rejection, expected, "{kind:?}");
+    }
 }

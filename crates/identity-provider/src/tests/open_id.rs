@@ -126,6 +126,18 @@ async fn a_user_signs_in() {
     assert_eq!(user_request.headers[header::AUTHORIZATION], "Bearer at-1");
 }
 
+/// A sign-in is not later than the ID token about it, and `auth_time` of another type is ignored.
+#[tokio::test]
+async fn a_sign_in_is_not_in_the_future() {
+    let fixture = fixture();
+    serve_user(&fixture, json!({ "sub": "alice" }));
+    for auth_time in [json!(u64::MAX), json!("1"), json!(-1), json!(null)] {
+        fixture.answer_with(&fixture.id_token().claim("auth_time", auth_time.clone()));
+        let identity = fixture.sign_in().await.unwrap();
+        assert_eq!(identity.auth_time, fixture.clock.now(), "{auth_time}");
+    }
+}
+
 /// The secret is sent in the way that the metadata or the settings name.
 #[tokio::test]
 async fn the_client_authenticates_by_the_listed_method() {
