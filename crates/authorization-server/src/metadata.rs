@@ -45,7 +45,8 @@ impl ServerMetadata<'_> {
     /// Returns the document: the code flow with PKCE (S256), and `iss` in authorization responses.
     ///
     /// The same document can be served for OpenID Connect Discovery, so it has the members that
-    /// OpenID Connect requires, although no ID tokens are issued and `openid` is not a scope.
+    /// OpenID Connect requires, whether the server issues ID tokens or not. `openid` is not listed
+    /// as a scope unless it is among [`scopes`](Self::scopes).
     pub fn document(self) -> AuthorizationServerMetadata {
         let mut extra = Map::new();
         extra.insert("subject_types_supported".to_owned(), json!(["public"]));

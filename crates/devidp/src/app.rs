@@ -16,7 +16,7 @@ use crate::{
     keys::Keys,
     metadata::{self, Documents},
     settings::DevIdpSettings,
-    token::{access_tokens::AccessTokens, sessions::Sessions},
+    token::{access_tokens::AccessTokens, id_tokens::IdTokens, sessions::Sessions},
 };
 
 /// The parts of the server. They depend only on the configuration and the keys, not on one another;
@@ -34,6 +34,7 @@ pub(crate) struct App {
     pub(crate) devices: DeviceAuthorizations,
     pub(crate) sessions: Sessions,
     pub(crate) access_tokens: AccessTokens,
+    pub(crate) id_tokens: IdTokens,
     pub(crate) faults: Faults,
     /// Becomes `true` when the server stops.
     pub(crate) stop: watch::Sender<bool>,
@@ -60,6 +61,7 @@ impl App {
             devices: DeviceAuthorizations::new(&config),
             sessions: Sessions::new(&config),
             access_tokens: AccessTokens::new(Arc::clone(&config), Arc::clone(&keys)),
+            id_tokens: IdTokens::new(Arc::clone(&config), Arc::clone(&keys)),
             faults: Faults::new(&config.settings.faults).map_err(DevIdpError::Fault)?,
             stop: watch::Sender::new(false),
             config,

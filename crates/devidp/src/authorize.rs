@@ -105,6 +105,9 @@ async fn issue_code(
     tracing::info!(client.id = &*request.client_id, "issued a code");
     let is_refreshable = app.codes.record_approval(request, &grant.subject);
     let session_id = grant.id.clone();
+    if let Some(nonce) = &request.nonce {
+        app.id_tokens.keep_nonce(&session_id, nonce.clone());
+    }
     let session_state = app
         .config
         .profile

@@ -43,7 +43,7 @@ pub enum DevIdpError {
         path: String,
     },
     /// The scopes contain `openid`.
-    #[error("the scopes must not contain `openid`, because no ID tokens are issued: remove it")]
+    #[error("the scopes must not contain `openid`, which every client may request: remove it")]
     OpenIdScope,
     /// The set of scopes is empty.
     #[error("the server has no scopes: configure at least one, like `mcp:tools`")]

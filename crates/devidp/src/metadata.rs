@@ -88,6 +88,10 @@ fn document(config: &Config) -> Map<String, Value> {
         id_token_algorithms: &["RS256"],
     }
     .document();
+    metadata.extra.insert(
+        "id_token_signing_alg_values_supported".to_owned(),
+        json!([settings.signing_algorithm.as_str()]),
+    );
     let device = config.url(Endpoint::DeviceAuthorization);
     metadata.extra.insert(
         "device_authorization_endpoint".to_owned(),

@@ -58,14 +58,16 @@ pub struct DevIdpSettings {
     /// The user name that the consent page suggests and `auto_consent` uses, unless the request has
     /// a `login_hint`. It becomes the `sub` claim. Default `alice`.
     pub user: String,
-    /// The scopes that can be granted. A request without `scope` gets all of them. `openid` is not
-    /// allowed, because no ID tokens are issued. Default `mcp:tools`.
+    /// The scopes that can be granted. A request without `scope` gets all of them. `openid` and
+    /// the other scopes of OpenID Connect can be granted in any case, and are not allowed here.
+    /// Default `mcp:tools`.
     pub scopes: Scopes,
     /// The audience of tokens if the request has no `resource` (RFC 8707), or if the imitated
     /// provider ignores it. Default none: requests without `resource` fail with `invalid_target`,
-    /// unless the imitated provider ignores it.
+    /// unless the imitated provider ignores it, or the request has the scope `openid`. The audience
+    /// is then the issuer.
     pub default_resource: Option<ResourceUri>,
-    /// The signature algorithm of access tokens. Keys for both algorithms are published. Default
+    /// The signature algorithm of access tokens and ID tokens. Keys for both algorithms are published. Default
     /// RS256.
     pub signing_algorithm: SigningAlgorithm,
     /// The `typ` header of access tokens. Default `JWT`.
@@ -299,6 +301,15 @@ pub enum SigningAlgorithm {
     Rs256,
     /// ECDSA on P-256 with SHA-256.
     Es256,
+}
+
+impl SigningAlgorithm {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+        }
+    }
 }
 
 /// The `typ` header of access tokens.

@@ -4,11 +4,13 @@ mod client_credentials;
 mod code_exchange;
 mod device_grant;
 pub(crate) mod extra_claims;
+pub(crate) mod id_tokens;
 pub(crate) mod identity_assertion;
 pub(crate) mod introspection;
 mod jwt_bearer;
 pub(crate) mod revocation;
 pub(crate) mod sessions;
+mod user_claims;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
@@ -33,36 +35,36 @@ struct Issued {
     access_token: AccessToken,
     scopes: Scopes,
     refresh_token: Option<Secret>,
+    id_token: Option<Secret>,
 }
 
 impl Issued {
-    /// Issues an access token. `key` is the thumbprint of the DPoP key, if any.
-    fn new(app: &App, granted: GrantedTokens, key: Option<&str>) -> Result<Self, ErrorResponse> {
-        let GrantedTokens {
-            grant,
-            scopes,
-            refresh_token,
-        } = granted;
+    /// Issues an access token for a user who signed in, and an ID token if the scopes request one.
+    /// `key` is the thumbprint of the DPoP key, if any.
+    fn for_user(
+        app: &App,
+        granted: GrantedTokens,
+        key: Option<&str>,
+    ) -> Result<Self, ErrorResponse> {
+        let access_token = app
+            .access_tokens
+            .issue(&granted.grant, &granted.scopes, key)?;
         Ok(Self {
-            access_token: app.access_tokens.issue(&grant, &scopes, key)?,
-            scopes,
-            refresh_token,
+            id_token: app.id_tokens.issue(&granted, &access_token)?,
+            access_token,
+            scopes: granted.scopes,
+            refresh_token: granted.refresh_token,
         })
     }
 
-    /// Issues an access token with all scopes of a grant.
-    fn for_grant(
-        app: &App,
-        grant: Grant,
-        key: Option<&str>,
-        refresh_token: Option<Secret>,
-    ) -> Result<Self, ErrorResponse> {
-        let granted = GrantedTokens {
-            scopes: grant.scopes.clone(),
-            grant,
-            refresh_token,
-        };
-        Self::new(app, granted, key)
+    /// Issues an access token with all scopes of a grant for which no user signed in.
+    fn without_sign_in(app: &App, grant: Grant, key: Option<&str>) -> Result<Self, ErrorResponse> {
+        Ok(Self {
+            access_token: app.access_tokens.issue(&grant, &grant.scopes, key)?,
+            scopes: grant.scopes,
+            refresh_token: None,
+            id_token: None,
+        })
     }
 }
 
@@ -133,7 +135,7 @@ async fn handle_token_request(
             let granted = refresh(&*app.config, app, caller, form, key.as_deref())
                 .await
                 .map_err(|error| error.response())?;
-            Issued::new(app, granted, key.as_deref())?
+            Issued::for_user(app, granted, key.as_deref())?
         }
         GrantType::DeviceCode => device_grant::exchange(app, &request)?,
         GrantType::ClientCredentials => client_credentials::grant(app, &request)?,
@@ -151,6 +153,7 @@ async fn handle_token_request(
         expires_in: Some(app.config.settings.access_token_lifetime.as_secs()),
         scope: Some(response_scope(&app.config, &issued.scopes)),
         refresh_token: issued.refresh_token,
+        id_token: issued.id_token,
         token_type: if request.key.is_some() {
             "DPoP"
         } else {

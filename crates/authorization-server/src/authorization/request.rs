@@ -41,6 +41,8 @@ pub struct AuthorizationRequest {
     pub login_hint: Option<Box<str>>,
     /// The DPoP key to which the code is bound (RFC 9449 section 10).
     pub key: Option<Thumbprint>,
+    /// The `nonce` that the ID token repeats (OpenID Connect Core section 3.1.2.1).
+    pub nonce: Option<Box<str>>,
 }
 
 /// Why a request is rejected, and to whom the error is sent (RFC 6749 section 4.1.2.1).
@@ -164,6 +166,7 @@ impl AuthorizationRequest {
             scopes,
             login_hint: login_hint.map(Box::from),
             key: parse_dpop_key(params)?,
+            nonce: params.get("nonce")?.map(Box::from),
         })
     }
 }

@@ -3,10 +3,11 @@
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Params,
     resource::{check_resource, parse_resource, single_resource},
+    scopes::parse_scopes,
 };
 use portcullis_metadata::ResourceUri;
 
-use crate::{config::Config, providers::profile::AudienceRule};
+use crate::{config::Config, providers::profile::AudienceRule, token::id_tokens::OPENID};
 
 /// The maximum length of the parameter `audience` in bytes.
 const MAX_AUDIENCE: usize = 600;
@@ -25,7 +26,10 @@ pub(super) fn parse_audience(
         .as_ref()
         .map(ResourceUri::as_str);
     let audience = match config.profile.audience {
-        AudienceRule::Resource => return parse_resource(params, default).map(Some),
+        AudienceRule::Resource => {
+            let default = default.or(user_info_audience(config, params)?);
+            return parse_resource(params, default).map(Some);
+        }
         AudienceRule::Default(audience) => default.or(audience),
         AudienceRule::DefaultWithSingleResource => {
             let duplicated = ErrorResponse::new(ErrorCode::InvalidRequest, "duplicated parameter");
@@ -45,6 +49,17 @@ pub(super) fn parse_audience(
         }
     };
     Ok(audience.map(Box::from))
+}
+
+/// Returns the audience of a request that only signs the user in, which names no resource: this
+/// server, whose userinfo endpoint reads the access token.
+fn user_info_audience<'a>(
+    config: &'a Config,
+    params: &Params,
+) -> Result<Option<&'a str>, ErrorResponse> {
+    let requested = parse_scopes(params)?;
+    let signs_in = requested.is_some_and(|scopes| scopes.contains(OPENID));
+    Ok(signs_in.then(|| config.issuer.as_str()))
 }
 
 /// Rejects a request with several resources, unless the imitated provider ignores them.

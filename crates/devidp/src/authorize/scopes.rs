@@ -9,19 +9,9 @@ use portcullis_metadata::Scopes;
 
 use crate::config::Config;
 
-/// The scopes of OpenID Connect (OpenID Connect Core sections 5.4 and 11). They have no prefix.
-const OPENID_SCOPES: [&str; 6] = [
-    "openid",
-    "profile",
-    "email",
-    "address",
-    "phone",
-    OFFLINE_ACCESS,
-];
-
-/// Returns the scopes to grant: the requested scopes that the server has and the client may have.
-/// If the request has no `scope`, these are all scopes that the client may have (RFC 6749 section
-/// 3.3).
+/// Returns the scopes to grant: the requested scopes that the server has and the client may have,
+/// and those about the user. If the request has no `scope`, these are all scopes that the client
+/// may have (RFC 6749 section 3.3).
 ///
 /// Fails when `scope` is invalid, no scope can be granted, or the imitated provider requires
 /// `scope`.
@@ -43,7 +33,20 @@ pub(super) fn grant_scopes(
         }
         Some(RequestedScopes { all: false, names }) => Some(names),
     };
-    scopes::grant_scopes(supported, client, requested.as_ref())
+    let of_user = requested
+        .as_ref()
+        .map(|requested| user_scopes(config, requested))
+        .unwrap_or_default();
+    match scopes::grant_scopes(supported, client, requested.as_ref()) {
+        Ok(granted) => Ok(granted.union(&of_user)),
+        Err(_) if !of_user.is_empty() => Ok(of_user),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns those of the scopes that are about the user. A client without a user cannot have them.
+pub(crate) fn user_scopes(config: &Config, scopes: &Scopes) -> Scopes {
+    scopes.filter(|scope| config.profile.user_scopes.contains(&scope))
 }
 
 /// Returns the scopes of a refresh request. `None` means all that were granted.
@@ -92,7 +95,7 @@ fn parse_scopes(
         {
             Some(".default") => all = true,
             Some(name) => names.push(name),
-            None if OPENID_SCOPES.contains(&scope) => names.push(scope),
+            None if has_no_prefix(config, scope) => names.push(scope),
             None => {
                 return Err(invalid(
                     "AADSTS650053: The application asked for a scope that does not exist on the resource '00000003-0000-0000-c000-000000000000'.",
@@ -109,13 +112,21 @@ pub(crate) fn response_scope(config: &Config, scopes: &Scopes) -> String {
     match config.profile.scope_prefix {
         None => scopes.to_string(),
         Some(prefix) => {
-            let names = scopes.iter().filter(|scope| !OPENID_SCOPES.contains(scope));
-            names
-                .map(|scope| format!("{prefix}/{scope}"))
-                .collect::<Vec<_>>()
-                .join(" ")
+            let named = |scope: &str| {
+                if config.profile.user_scopes.contains(&scope) {
+                    scope.to_owned()
+                } else {
+                    format!("{prefix}/{scope}")
+                }
+            };
+            let names = scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS);
+            names.map(named).collect::<Vec<_>>().join(" ")
         }
     }
+}
+
+fn has_no_prefix(config: &Config, scope: &str) -> bool {
+    scope == OFFLINE_ACCESS || config.profile.user_scopes.contains(&scope)
 }
 
 const fn invalid(description: &'static str) -> ErrorResponse {

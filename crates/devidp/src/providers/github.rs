@@ -25,6 +25,8 @@ pub(super) const PROFILE: Profile = Profile {
     ],
     audience: AudienceRule::Default(None),
     token_format: TokenFormat::Opaque("gho_"),
+    id_token_claims: None,
+    user_scopes: &["read:user", "user:email", "read:org", "user"],
     refresh_tokens: RefreshTokenRule::Never,
     public_clients: PublicClientRule::InvalidClient,
     registration: RegistrationRule::None,

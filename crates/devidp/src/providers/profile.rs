@@ -29,6 +29,10 @@ pub(crate) struct Profile {
     pub(crate) token_issuer_path: Option<&'static str>,
     /// Renames, removes and adds claims of an access token.
     pub(crate) rewrite_claims: fn(&mut Map<String, Value>),
+    /// Renames, removes and adds claims of an ID token. `None` if the provider has no ID tokens.
+    pub(crate) id_token_claims: Option<fn(&mut Map<String, Value>)>,
+    /// The scopes about the user, which every client may request. They have no prefix.
+    pub(crate) user_scopes: &'static [&'static str],
     /// Which clients get refresh tokens.
     pub(crate) refresh_tokens: RefreshTokenRule,
     /// What happens to a refresh token when it is used.
@@ -188,6 +192,8 @@ impl Profile {
         token_format: TokenFormat::Jwt,
         token_issuer_path: None,
         rewrite_claims: |_| {},
+        id_token_claims: Some(|_| {}),
+        user_scopes: &["openid", "profile", "email", "address", "phone"],
         refresh_tokens: RefreshTokenRule::OfflineAccess,
         rotation: RotationRule::Replace,
         refresh_requires_scope: false,

@@ -138,7 +138,9 @@ impl TokenVerifier for AccessTokens {
                 AccessTokenClaims::parse(payload.bytes()).ok()?
             }
         };
-        let is_valid = claims.exp.is_some_and(|end| self.config.now() < end);
+        // ID tokens are signed with the same keys and have the same type, but no identifier.
+        let is_valid = claims::token_id(&claims).is_some()
+            && claims.exp.is_some_and(|end| self.config.now() < end);
         is_valid.then(|| IssuedToken {
             id: claims::token_id(&claims).map(Box::from),
             client_id: claims::client_id(&claims).unwrap_or_default().into(),

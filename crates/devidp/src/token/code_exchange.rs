@@ -24,5 +24,5 @@ pub(super) async fn exchange(
             }
             error.response()
         })?;
-    Issued::new(app, granted, key.as_deref())
+    Issued::for_user(app, granted, key.as_deref())
 }

@@ -1,6 +1,8 @@
 //! The device code grant (RFC 8628 section 3.4).
 
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, Grant, random_secret};
+use portcullis_authorization_server::{
+    ErrorCode, ErrorResponse, Grant, random_secret, token::GrantedTokens,
+};
 
 use crate::{
     app::App,
@@ -36,5 +38,10 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
         .is_refreshable
         .then(|| app.sessions.issue_refresh_token(&grant))
         .transpose()?;
-    Issued::for_grant(app, grant, key.as_deref(), refresh_token)
+    let granted = GrantedTokens {
+        scopes: grant.scopes.clone(),
+        grant,
+        refresh_token,
+    };
+    Issued::for_user(app, granted, key.as_deref())
 }

@@ -60,7 +60,7 @@ pub(super) async fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issue
         audience,
         key: None,
     };
-    Issued::for_grant(app, grant, key.as_deref(), None)
+    Issued::without_sign_in(app, grant, key.as_deref())
 }
 
 /// Returns those of the scopes that an identity assertion grants: all, if it has no `scope`.

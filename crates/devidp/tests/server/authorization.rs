@@ -183,7 +183,8 @@ async fn unknown_scopes_are_dropped() {
     let client = server.register().await;
     for (requested, granted) in [
         (Some("mcp:tools"), "mcp:tools"),
-        (Some("openid mcp:admin offline_access"), "mcp:admin"),
+        (Some("mcp:other mcp:admin offline_access"), "mcp:admin"),
+        (Some("openid mcp:other"), "openid"),
         (None, "mcp:admin mcp:tools"),
     ] {
         let verifier = verifier();

@@ -93,6 +93,12 @@ impl Server {
         }
     }
 
+    /// Returns the path of an endpoint, which is below that of the issuer.
+    pub(crate) fn path(&self, endpoint: &str) -> String {
+        let issuer = Url::parse(&self.issuer).unwrap();
+        format!("{}/{endpoint}", issuer.path().trim_end_matches('/'))
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Response {
         self.send(Method::GET, path, &[], "").await
     }
