@@ -17,6 +17,7 @@ use crate::{
     metadata::{self, Documents},
     settings::DevIdpSettings,
     token::{access_tokens::AccessTokens, id_tokens::IdTokens, sessions::Sessions},
+    users::RemovedUsers,
 };
 
 /// The parts of the server. They depend only on the configuration and the keys, not on one another;
@@ -35,6 +36,7 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     pub(crate) access_tokens: AccessTokens,
     pub(crate) id_tokens: IdTokens,
+    pub(crate) removed_users: RemovedUsers,
     pub(crate) faults: Faults,
     /// Becomes `true` when the server stops.
     pub(crate) stop: watch::Sender<bool>,
@@ -62,6 +64,7 @@ impl App {
             sessions: Sessions::new(&config),
             access_tokens: AccessTokens::new(Arc::clone(&config), Arc::clone(&keys)),
             id_tokens: IdTokens::new(Arc::clone(&config), Arc::clone(&keys)),
+            removed_users: RemovedUsers::new(&config),
             faults: Faults::new(&config.settings.faults).map_err(DevIdpError::Fault)?,
             stop: watch::Sender::new(false),
             config,

@@ -2,6 +2,7 @@
 //! introspect.
 
 pub(crate) mod assertions;
+pub(crate) mod bearer;
 pub(crate) mod dpop;
 pub(crate) mod mode;
 

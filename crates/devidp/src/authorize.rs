@@ -11,7 +11,8 @@ pub(crate) mod user;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
-    AuthorizationCode, Grant, Params, Policy, RandomError, Store, StoreError,
+    AuthorizationCode, ErrorCode, ErrorResponse, Grant, Params, Policy, RandomError, Store,
+    StoreError,
     authorization::{
         self, Authorization, AuthorizationError, AuthorizationRequest, User, Users, error_location,
     },
@@ -30,7 +31,7 @@ pub(crate) async fn authorize(
     query: &str,
     headers: &HeaderMap,
 ) -> Result<Reply, StoreError> {
-    let params = Params::parse(query.as_bytes());
+    let params = parse_params(&app.config, query);
     match authorization::authorize(&*app.config, &app.clients, app, &params, headers).await? {
         Authorization::Approved(request, user) => {
             let location = issue_code(app, &request, user).await?;
@@ -59,6 +60,16 @@ pub(crate) async fn authorize(
             );
             Ok(respond::redirect(StatusCode::FOUND, &location))
         }
+    }
+}
+
+/// Parses the parameters of a request. GitHub does not need `response_type`.
+fn parse_params(config: &Config, query: &str) -> Params {
+    let params = Params::parse(query.as_bytes());
+    if config.profile.is_github() && params.get("response_type") == Ok(None) {
+        Params::parse(format!("{query}&response_type=code").as_bytes())
+    } else {
+        params
     }
 }
 
@@ -94,12 +105,18 @@ fn suggested_user<'a>(config: &'a Config, request: &'a AuthorizationRequest) -> 
 }
 
 /// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section
-/// 4.1.2, RFC 9207).
+/// 4.1.2, RFC 9207). A removed user is denied access.
 async fn issue_code(
     app: &App,
     request: &AuthorizationRequest,
     user: User,
 ) -> Result<String, StoreError> {
+    if app.removed_users.contains(&user.subject) {
+        let error = ErrorResponse::new(ErrorCode::AccessDenied, "the user was removed");
+        let issuer = app.config.response_issuer();
+        let state = request.state.as_deref();
+        return Ok(error_location(&request.redirect, state, error, issuer));
+    }
     let grant = Grant::new(request, user)?;
     app.clients.record_approval(&request.client_id);
     tracing::info!(client.id = &*request.client_id, "issued a code");

@@ -56,6 +56,27 @@ impl Control {
         ids.iter().filter(|id| self.forget_client(id)).count()
     }
 
+    /// Removes a user, as if the account were deleted at a provider: the codes and sessions of the
+    /// user end, so that a refresh fails with `invalid_grant`, and the access tokens are invalid at
+    /// introspection and at the userinfo endpoint or the user API. The user can no longer sign in.
+    /// Returns whether the user was not removed before, and `false` if the name is invalid, or
+    /// 10,000 users are removed.
+    pub fn remove_user(&self, user: &str) -> bool {
+        let is_removed = is_user_name(user) && self.0.removed_users.remove(user).unwrap_or(false);
+        if is_removed {
+            self.0.codes.remove_user(user);
+            self.0.sessions.withdraw_user(user, None);
+            tracing::warn!(user.name = user, "removed a user");
+        }
+        is_removed
+    }
+
+    /// Lets a removed user sign in again. Sessions with refresh tokens stay ended. Returns whether the
+    /// user was removed.
+    pub fn restore_user(&self, user: &str) -> bool {
+        self.0.removed_users.restore(user)
+    }
+
     /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3).
     /// Returns whether it exists, is not answered yet and has not expired, and whether the user
     /// name is valid.

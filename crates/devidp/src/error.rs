@@ -56,6 +56,12 @@ pub enum DevIdpError {
         /// The configured name.
         user: String,
     },
+    /// Two users of the settings have the same name.
+    #[error("the user {user:?} is configured twice: remove one of them")]
+    UserTwice {
+        /// The name.
+        user: String,
+    },
     /// The access token lifetime is out of range.
     #[error("the access token lifetime must be from 1 s to 1 h, not {seconds} s")]
     TokenLifetime {
@@ -74,7 +80,7 @@ pub enum DevIdpError {
     /// The initial access token is empty.
     #[error("the initial access token is empty: set it, or remove it to allow open registration")]
     InitialAccessToken,
-    /// An extra claim has no name, or one that the server uses.
+    /// An extra claim or a claim of a user has no name, or one that the server uses.
     #[error(
         "the claim {name:?} cannot be set: its name is empty or one that this server sets itself; choose another name"
     )]
@@ -82,8 +88,8 @@ pub enum DevIdpError {
         /// The name of the claim.
         name: String,
     },
-    /// The extra claims are too large.
-    #[error("the extra claims have {size} bytes; the maximum is 4096")]
+    /// The extra claims or those of a user are too large.
+    #[error("the claims have {size} bytes; the maximum is 4096")]
     ClaimsTooLarge {
         /// The size of all extra claims as JSON.
         size: usize,
@@ -127,6 +133,7 @@ impl DevIdpError {
             Self::OpenIdScope => "devidp.openid_scope",
             Self::NoScopes => "devidp.no_scopes",
             Self::User { .. } => "devidp.user",
+            Self::UserTwice { .. } => "devidp.user_twice",
             Self::TokenLifetime { .. } => "devidp.token_lifetime",
             Self::MaxClientsZero => "devidp.no_room_for_clients",
             Self::RefreshTokenLifetime { .. } => "devidp.refresh_token_lifetime",

@@ -8,6 +8,7 @@ mod config;
 mod control;
 mod device;
 mod error;
+mod github_api;
 mod handle;
 mod keys;
 mod metadata;
@@ -17,6 +18,7 @@ mod settings;
 mod store;
 mod tables;
 mod token;
+mod users;
 
 pub use authentication::mode::ClientAuthenticationMode;
 pub use clients::settings::{ClientAuthentication, ClientSettings, ClientSettingsError};
@@ -32,3 +34,4 @@ pub use server::DevIdp;
 pub use settings::{
     DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer,
 };
+pub use users::UserSettings;

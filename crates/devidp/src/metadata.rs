@@ -92,6 +92,12 @@ fn document(config: &Config) -> Map<String, Value> {
         "id_token_signing_alg_values_supported".to_owned(),
         json!([settings.signing_algorithm.as_str()]),
     );
+    if config.profile.id_token_claims.is_some() {
+        let user_info = config.url(Endpoint::UserInfo);
+        metadata
+            .extra
+            .insert("userinfo_endpoint".to_owned(), json!(user_info.as_str()));
+    }
     let device = config.url(Endpoint::DeviceAuthorization);
     metadata.extra.insert(
         "device_authorization_endpoint".to_owned(),

@@ -1,5 +1,6 @@
 mod auth0;
 mod authentik;
+mod cognito;
 mod entra;
 pub(crate) mod github;
 mod google;
@@ -26,6 +27,8 @@ pub enum Provider {
     Google,
     /// GitHub, for an OAuth app.
     GitHub,
+    /// GitHub, for a GitHub App whose user access tokens expire.
+    GitHubApp,
     /// Okta, for a custom authorization server.
     Okta,
     /// Auth0, without the compatibility profile for the `resource` parameter.
@@ -34,19 +37,23 @@ pub enum Provider {
     Keycloak,
     /// Authentik 2025.10 or later, for a provider with its own issuer and a signing key.
     Authentik,
+    /// Amazon Cognito, for a user pool with a domain.
+    Cognito,
 }
 
 impl Provider {
     /// All providers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Entra,
         Self::EntraV1,
         Self::Google,
         Self::GitHub,
+        Self::GitHubApp,
         Self::Okta,
         Self::Auth0,
         Self::Keycloak,
         Self::Authentik,
+        Self::Cognito,
     ];
 
     /// Returns the provider's name on the command line.
@@ -56,10 +63,12 @@ impl Provider {
             Self::EntraV1 => "entra-v1",
             Self::Google => "google",
             Self::GitHub => "github",
+            Self::GitHubApp => "github-app",
             Self::Okta => "okta",
             Self::Auth0 => "auth0",
             Self::Keycloak => "keycloak",
             Self::Authentik => "authentik",
+            Self::Cognito => "cognito",
         }
     }
 
@@ -88,11 +97,13 @@ impl Provider {
             Self::Entra => &entra::V2,
             Self::EntraV1 => &entra::V1,
             Self::Google => &google::PROFILE,
-            Self::GitHub => &github::PROFILE,
+            Self::GitHub => &github::OAUTH_APP,
+            Self::GitHubApp => &github::GITHUB_APP,
             Self::Okta => &okta::PROFILE,
             Self::Auth0 => &auth0::PROFILE,
             Self::Keycloak => &keycloak::PROFILE,
             Self::Authentik => &authentik::PROFILE,
+            Self::Cognito => &cognito::PROFILE,
         }
     }
 }

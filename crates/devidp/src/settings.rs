@@ -20,6 +20,7 @@ use crate::{
     error::DevIdpError,
     providers::{Provider, profile::Profile},
     token::extra_claims,
+    users::{self, UserSettings},
 };
 
 /// The maximum lifetime of a refresh token: 30 days.
@@ -84,6 +85,8 @@ pub struct DevIdpSettings {
     /// Further claims of access tokens, such as `groups`. They may replace claims that a provider
     /// adds, and no other ones. Default none.
     pub extra_claims: Map<String, Value>,
+    /// The users whose claims are configured. Other users can sign in as well. Default none.
+    pub users: Vec<UserSettings>,
     /// Which client authentication the token, revocation and device authorization endpoints accept.
     /// Default the registered method.
     pub client_authentication_mode: ClientAuthenticationMode,
@@ -104,8 +107,8 @@ pub struct DevIdpSettings {
     /// The initial faults. Default none.
     pub faults: Vec<Fault>,
     /// Whether programs on this machine may control the server over HTTP as
-    /// [`Control`](crate::Control) does: at `admin/rotate`, `admin/faults`, `admin/forget` and
-    /// `admin/device`. Requests from browsers are rejected. Default `false`.
+    /// [`Control`](crate::Control) does: at `admin/rotate`, `admin/faults`, `admin/forget`,
+    /// `admin/device` and `admin/user`. Requests from browsers are rejected. Default `false`.
     pub admin: bool,
     /// The clock. Default the operating system's clocks.
     pub clock: Arc<dyn Clock>,
@@ -127,6 +130,7 @@ impl Default for DevIdpSettings {
             refresh_token_lifetime: Duration::from_secs(24 * 60 * 60),
             provider: None,
             extra_claims: Map::new(),
+            users: Vec::new(),
             client_authentication_mode: ClientAuthenticationMode::Registered,
             clients: Vec::new(),
             trusted_issuers: Vec::new(),
@@ -175,6 +179,7 @@ impl DevIdpSettings {
         if !(1..=MAX_REFRESH_SECONDS).contains(&seconds) {
             return Err(DevIdpError::RefreshTokenLifetime { seconds });
         }
+        users::check(&self.users)?;
         extra_claims::check(&self.extra_claims, self.provider)?;
         if matches!(&self.registration, Registration::WithToken(token) if token.secret().is_empty())
         {
@@ -228,6 +233,7 @@ impl fmt::Debug for DevIdpSettings {
             .field("refresh_token_lifetime", &self.refresh_token_lifetime)
             .field("provider", &self.provider)
             .field("extra_claims", &self.extra_claims)
+            .field("users", &self.users)
             .field(
                 "client_authentication_mode",
                 &self.client_authentication_mode,

@@ -73,7 +73,9 @@ impl Store for App {
 
     async fn is_active(&self, token: &IssuedToken) -> Result<bool, StoreError> {
         let is_ended = |session: &str| self.sessions.is_withdrawn(session);
+        let is_removed = |subject: &str| self.removed_users.contains(subject);
         Ok(!self.access_tokens.is_revoked(token.id.as_deref())
+            && !token.claims.sub.as_deref().is_some_and(is_removed)
             && !token.grant_id.as_deref().is_some_and(is_ended))
     }
 

@@ -10,7 +10,8 @@ pub(crate) mod introspection;
 mod jwt_bearer;
 pub(crate) mod revocation;
 pub(crate) mod sessions;
-mod user_claims;
+pub(crate) mod user_access;
+pub(crate) mod user_info;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_authorization_server::{
@@ -26,7 +27,10 @@ use crate::{
     app::App,
     authentication::authenticate,
     authorize::scopes::response_scope,
-    providers::{github::token_response, profile::TokenResponseFormat},
+    providers::{
+        github::token_response::{self, TokenRequestKind},
+        profile::TokenResponseFormat,
+    },
     server::respond::{Reply, json_error, json_error_with_status, json_reply},
 };
 
@@ -94,8 +98,15 @@ pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Rep
                 json_error(error)
             }
         });
-    if app.config.profile.token_response == TokenResponseFormat::GitHub {
-        reply = token_response::convert(headers, reply).await;
+    if app.config.profile.is_github() {
+        let is_refresh = form.get("grant_type") == Ok(Some(GrantType::RefreshToken.as_str()));
+        let has_refresh = app.config.profile.token_response == TokenResponseFormat::GitHubApp;
+        let lifetime = app.config.settings.refresh_token_lifetime.as_secs();
+        let kind = TokenRequestKind {
+            is_refresh,
+            refresh_lifetime: has_refresh.then_some(lifetime),
+        };
+        reply = token_response::convert(headers, kind, reply).await;
     }
     reply.headers_mut().extend(app.dpop.nonce_header());
     reply
@@ -106,7 +117,13 @@ async fn handle_token_request(
     headers: &HeaderMap,
     form: &Params,
 ) -> Result<Reply, ErrorResponse> {
-    let name = form.get("grant_type")?;
+    let of_github = || {
+        app.config
+            .profile
+            .is_github()
+            .then_some("authorization_code")
+    };
+    let name = form.get("grant_type")?.or_else(of_github);
     let name = name.ok_or(ErrorResponse::new(
         ErrorCode::InvalidRequest,
         "grant_type is missing",

@@ -95,6 +95,11 @@ impl Codes {
         redeemed.unwrap_or(PresentedCode::Unknown)
     }
 
+    pub(crate) fn remove_user(&self, subject: &str) {
+        self.codes
+            .remove_if(|issued| *issued.code.grant.subject == *subject);
+    }
+
     pub(crate) fn remove_client(&self, client_id: &str) {
         self.codes
             .remove_if(|issued| *issued.code.grant.client_id == *client_id);

@@ -11,8 +11,9 @@ use portcullis_metadata::{Secret, client::ClientMetadata};
 
 use crate::{
     app::App,
+    authentication::bearer::bearer_token,
     clients::{
-        registration::{access::bearer_token, adapt_method},
+        registration::adapt_method,
         registration_token::{RegistrationTokenHash, generate_registration_token},
         registry::RegisteredClient,
     },

@@ -40,6 +40,7 @@ pub(crate) async fn handle(
         Endpoint::RotateKeys => rotate_keys(&control, body).await,
         Endpoint::ForgetClients => forget_clients(&control, body),
         Endpoint::AnswerDevice => answer_device(&control, body),
+        Endpoint::ChangeUser => change_user(&control, body),
         _ if *method == Method::DELETE => {
             control.clear_faults();
             Ok(())
@@ -121,6 +122,19 @@ fn answer_device(control: &Control, body: &[u8]) -> Result<(), AdminError> {
     Ok(())
 }
 
+fn change_user(control: &Control, body: &[u8]) -> Result<(), AdminError> {
+    let UserChange { user, action } = parse_json(body)?;
+    let is_changed = match action {
+        UserAction::Remove => control.remove_user(&user),
+        UserAction::Restore => control.restore_user(&user),
+    };
+    if !is_changed {
+        let reason = "The user is in this state already, or the name is invalid.";
+        return Err(AdminError::new(StatusCode::NOT_FOUND, reason));
+    }
+    Ok(())
+}
+
 fn inject_fault(control: &Control, body: &[u8]) -> Result<(), AdminError> {
     let request: FaultRequest = parse_json(body)?;
     let fault = request.into_fault().map_err(AdminError::bad_request)?;
@@ -146,6 +160,20 @@ struct DeviceAnswer {
 enum DeviceDecision {
     Allow,
     Deny,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserChange {
+    user: String,
+    action: UserAction,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum UserAction {
+    Remove,
+    Restore,
 }
 
 #[derive(Deserialize)]
@@ -196,7 +224,7 @@ impl FaultRequest {
     /// Converts the request to a fault. The error is a sentence for the developer.
     fn into_fault(self) -> Result<Fault, &'static str> {
         let at = FaultPoint::parse(&self.at).ok_or(
-            "at must be metadata, jwks, register, client, authorize, device_authorization, token, introspect or revoke",
+            "at must be metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke or userinfo",
         )?;
         let kind = match (self.kind, self.status, self.delay_ms) {
             (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),

@@ -52,6 +52,8 @@ pub enum FaultPoint {
     Introspect,
     /// The revocation endpoint.
     Revoke,
+    /// The userinfo endpoint, or the user API with the imitation of GitHub.
+    UserInfo,
 }
 
 /// The effect of a fault on a request.
@@ -93,7 +95,7 @@ pub enum FaultError {
 }
 
 impl FaultPoint {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Metadata,
         Self::Jwks,
         Self::Register,
@@ -103,6 +105,7 @@ impl FaultPoint {
         Self::Token,
         Self::Introspect,
         Self::Revoke,
+        Self::UserInfo,
     ];
 
     /// Parses the name that the admin endpoint uses.
@@ -122,6 +125,7 @@ impl FaultPoint {
             Self::Token => "token",
             Self::Introspect => "introspect",
             Self::Revoke => "revoke",
+            Self::UserInfo => "userinfo",
         }
     }
 
@@ -136,6 +140,7 @@ impl FaultPoint {
             Endpoint::Token => Some(Self::Token),
             Endpoint::Introspect => Some(Self::Introspect),
             Endpoint::Revoke => Some(Self::Revoke),
+            Endpoint::UserInfo | Endpoint::GitHubApi => Some(Self::UserInfo),
             Endpoint::Home
             | Endpoint::Device
             | Endpoint::DeviceConsent
@@ -143,7 +148,8 @@ impl FaultPoint {
             | Endpoint::RotateKeys
             | Endpoint::Faults
             | Endpoint::ForgetClients
-            | Endpoint::AnswerDevice => None,
+            | Endpoint::AnswerDevice
+            | Endpoint::ChangeUser => None,
         }
     }
 }

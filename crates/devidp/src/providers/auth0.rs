@@ -31,6 +31,8 @@ pub(super) const PROFILE: Profile = Profile {
     audience: AudienceRule::AudienceParameter,
     token_format: TokenFormat::OpaqueWithoutAudience,
     rewrite_claims: claims,
+    id_token_claims: Some(|claims, _| id_token_claims(claims)),
+    user_info_claims,
     client_documents: false,
     differences: &[&[
         Difference {
@@ -49,6 +51,10 @@ pub(super) const PROFILE: Profile = Profile {
             references: &[
                 "https://auth0.com/docs/get-started/apis/enable-role-based-access-control-for-apis",
             ],
+        },
+        Difference {
+            summary: "issues ID tokens with `nickname`, without `preferred_username`, `auth_time` and `at_hash`",
+            references: &["https://auth0.com/docs/secure/tokens/id-tokens/id-token-structure"],
         },
         Difference {
             summary: "has an issuer that ends with a slash",
@@ -75,4 +81,17 @@ fn claims(claims: &mut Map<String, Value>) {
         .map(str::to_owned)
         .collect();
     claims.insert("permissions".to_owned(), json!(permissions));
+}
+
+fn id_token_claims(claims: &mut Map<String, Value>) {
+    user_info_claims(claims);
+    for removed in ["auth_time", "at_hash"] {
+        claims.remove(removed);
+    }
+}
+
+fn user_info_claims(claims: &mut Map<String, Value>) {
+    if let Some(name) = claims.remove("preferred_username") {
+        claims.entry("nickname").or_insert(name);
+    }
 }

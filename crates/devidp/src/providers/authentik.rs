@@ -10,6 +10,9 @@ const METADATA_URL: &str = "https://github.com/goauthentik/authentik/blob/main/a
 const TOKEN_URL: &str =
     "https://github.com/goauthentik/authentik/blob/main/authentik/providers/oauth2/id_token.py";
 
+/// The authentication context of a sign-in.
+const ACR: &str = "goauthentik.io/providers/oauth2/default";
+
 pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/application/o/mcp",
     final_slash: FinalSlash::Always,
@@ -28,6 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
     sends_issuer: false,
     audience: AudienceRule::Default(None),
     rewrite_claims: claims,
+    id_token_claims: Some(|claims, _| id_token_claims(claims)),
     registration: RegistrationRule::None,
     client_documents: false,
     differences: &[&[
@@ -40,6 +44,10 @@ pub(super) const PROFILE: Profile = Profile {
         },
         Difference {
             summary: "issues tokens with `azp`, `acr` and `uid`, without `client_id`, `jti` and `typ`",
+            references: &[TOKEN_URL],
+        },
+        Difference {
+            summary: "issues ID tokens with `acr` and `amr`, without `azp`",
             references: &[TOKEN_URL],
         },
         Difference {
@@ -69,13 +77,15 @@ fn claims(claims: &mut Map<String, Value>) {
     if let Some(identifier) = claims.remove("jti") {
         claims.insert("uid".to_owned(), identifier);
     }
-    claims.insert(
-        "acr".to_owned(),
-        json!("goauthentik.io/providers/oauth2/default"),
-    );
+    claims.insert("acr".to_owned(), json!(ACR));
     if let Some(client) = claims.get("azp").cloned() {
         claims.entry("aud").or_insert(client);
     }
+}
+
+fn id_token_claims(claims: &mut Map<String, Value>) {
+    claims.entry("acr").or_insert(json!(ACR));
+    claims.entry("amr").or_insert(json!(["pwd"]));
 }
 
 #[cfg(test)]

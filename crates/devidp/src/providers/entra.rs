@@ -1,5 +1,7 @@
 //! The profiles of Microsoft Entra ID, for tokens of version 2.0 and 1.0.
 
+mod id_token;
+
 use serde_json::{Map, Value, json};
 
 use crate::providers::profile::{
@@ -66,6 +68,8 @@ pub(super) const V2: Profile = Profile {
     audience: AudienceRule::Fixed(API),
     scope_prefix: Some(API_URI),
     rewrite_claims: claims_v2,
+    id_token_claims: Some(id_token::claims),
+    user_info_claims: id_token::user_info,
     rotation: RotationRule::KeepOld,
     refresh_requires_scope: true,
     registration: RegistrationRule::None,
@@ -133,6 +137,16 @@ const BOTH_VERSIONS: &[Difference] = &[
     Difference {
         summary: "answers for the tenant `common` with an issuer that contains the placeholder `{tenantid}`, and without `v2.0` with the issuer of version 1.0",
         references: &[METADATA_URL],
+    },
+    Difference {
+        summary: "issues ID tokens of version 2.0 with `tid` and `ver`, with `oid` for the scope `profile`, and with identifiers (UUIDs) in `groups`, without `auth_time`, `at_hash` and `email_verified`",
+        references: &[
+            "https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference",
+        ],
+    },
+    Difference {
+        summary: "has no `groups`, `oid` and `tid` at the userinfo endpoint",
+        references: &["https://learn.microsoft.com/en-us/entra/identity-platform/userinfo"],
     },
 ];
 

@@ -1,8 +1,10 @@
 //! The profile of Google.
 
+use serde_json::{Map, Value, json};
+
 use crate::providers::profile::{
-    AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule,
-    RotationRule, TokenFormat,
+    AudienceRule, Difference, IdTokenContext, Profile, PublicClientRule, RefreshTokenRule,
+    RegistrationRule, RotationRule, TokenFormat,
 };
 
 pub(super) const PROFILE: Profile = Profile {
@@ -23,6 +25,8 @@ pub(super) const PROFILE: Profile = Profile {
     ],
     audience: AudienceRule::Default(None),
     token_format: TokenFormat::Opaque("ya29."),
+    id_token_claims: Some(id_token_claims),
+    user_info_claims,
     refresh_tokens: RefreshTokenRule::AccessType,
     rotation: RotationRule::Keep,
     public_clients: PublicClientRule::MissingSecret,
@@ -53,9 +57,36 @@ pub(super) const PROFILE: Profile = Profile {
             references: &["https://developers.google.com/identity/protocols/oauth2/web-server"],
         },
         Difference {
+            summary: "issues ID tokens with `azp` and, for users of a domain other than gmail.com, `hd`, without `auth_time`, `sid`, `preferred_username` and `groups`",
+            references: &["https://developers.google.com/identity/openid-connect/openid-connect"],
+        },
+        Difference {
             summary: "has no registration and introspection endpoint and no client metadata documents, and lists only OpenID scopes, `client_secret_post` and `client_secret_basic`",
             references: &["https://accounts.google.com/.well-known/openid-configuration"],
         },
     ]],
     ..Profile::STANDARD
 };
+
+fn id_token_claims(claims: &mut Map<String, Value>, context: &IdTokenContext<'_>) {
+    user_info_claims(claims);
+    for removed in ["auth_time", "sid"] {
+        claims.remove(removed);
+    }
+    claims.insert("azp".to_owned(), json!(context.client_id));
+}
+
+/// Removes what Google does not say about a user, and adds the domain of a user of Google
+/// Workspace.
+fn user_info_claims(claims: &mut Map<String, Value>) {
+    for removed in ["preferred_username", "groups"] {
+        claims.remove(removed);
+    }
+    let address = claims.get("email").and_then(Value::as_str);
+    let domain = address.and_then(|address| address.rsplit_once('@'));
+    if let Some(domain) = domain.map(|(_, domain)| domain.to_owned())
+        && domain != "gmail.com"
+    {
+        claims.entry("hd").or_insert_with(|| json!(domain));
+    }
+}

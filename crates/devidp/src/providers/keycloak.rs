@@ -1,9 +1,10 @@
 //! The profile of Keycloak.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::providers::profile::{
-    AudienceRule, Difference, Profile, RefreshTokenRule, RegistrationRule, WellKnown,
+    AudienceRule, Difference, IdTokenContext, Profile, RefreshTokenRule, RegistrationRule,
+    WellKnown,
 };
 
 const MEASURED: &str = "measured with Keycloak 26.7.3";
@@ -32,6 +33,7 @@ pub(super) const PROFILE: Profile = Profile {
     sends_session_state: true,
     audience: AudienceRule::DefaultWithSingleResource,
     rewrite_claims: claims,
+    id_token_claims: Some(id_token_claims),
     refresh_tokens: RefreshTokenRule::Always,
     registration: RegistrationRule::Strict,
     client_documents: false,
@@ -46,6 +48,12 @@ pub(super) const PROFILE: Profile = Profile {
         Difference {
             summary: "issues tokens without `aud` unless a mapper adds it (here `--default-resource`), with `azp` and `preferred_username`, without `client_id`",
             references: &[MEASURED],
+        },
+        Difference {
+            summary: "issues ID tokens with `typ` \"ID\", `azp` and `acr`",
+            references: &[
+                "https://github.com/keycloak/keycloak/blob/main/core/src/main/java/org/keycloak/representations/IDToken.java",
+            ],
         },
         Difference {
             summary: "does not list `none`, although public clients work, and lists the PKCE method `plain`",
@@ -80,4 +88,10 @@ fn claims(claims: &mut Map<String, Value>) {
     if let Some(subject) = claims.get("sub").cloned() {
         claims.insert("preferred_username".to_owned(), subject);
     }
+}
+
+fn id_token_claims(claims: &mut Map<String, Value>, context: &IdTokenContext<'_>) {
+    claims.insert("typ".to_owned(), json!("ID"));
+    claims.insert("azp".to_owned(), json!(context.client_id));
+    claims.entry("acr").or_insert(json!("1"));
 }

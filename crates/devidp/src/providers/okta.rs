@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::profile::{AudienceRule, Difference, Profile, RegistrationRule, WellKnown};
+use crate::providers::profile::{
+    AudienceRule, Difference, IdTokenContext, Profile, RegistrationRule, WellKnown,
+};
 
 const REFERENCE_URL: &str = "https://developer.okta.com/docs/reference/api/oidc/";
 
@@ -27,6 +29,7 @@ pub(super) const PROFILE: Profile = Profile {
     sends_issuer: false,
     audience: AudienceRule::Default(Some("api://default")),
     rewrite_claims: claims,
+    id_token_claims: Some(id_token_claims),
     registration: RegistrationRule::ApiToken,
     client_documents: false,
     differences: &[&[
@@ -39,6 +42,10 @@ pub(super) const PROFILE: Profile = Profile {
         },
         Difference {
             summary: "issues tokens with `scp` (an array), `cid`, `uid` and `ver` 1, without `scope`, `azp` and `client_id`",
+            references: &[REFERENCE_URL],
+        },
+        Difference {
+            summary: "issues ID tokens with `ver` 1, `amr` and `idp`, without `email_verified`, which the userinfo endpoint has",
             references: &[REFERENCE_URL],
         },
         Difference {
@@ -79,4 +86,15 @@ fn claims(claims: &mut Map<String, Value>) {
         claims.insert("scp".to_owned(), json!(names));
     }
     claims.insert("ver".to_owned(), json!(1));
+}
+
+fn id_token_claims(claims: &mut Map<String, Value>, _: &IdTokenContext<'_>) {
+    claims.remove("email_verified");
+    for (name, value) in [
+        ("ver", json!(1)),
+        ("amr", json!(["pwd"])),
+        ("idp", json!("00o1dev0local0idp0h7")),
+    ] {
+        claims.entry(name).or_insert(value);
+    }
 }

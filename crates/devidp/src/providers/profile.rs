@@ -1,3 +1,4 @@
+use portcullis_metadata::Scopes;
 use serde_json::{Map, Value};
 
 /// The behaviour in which providers differ. [`STANDARD`](Self::STANDARD) is the behaviour without a
@@ -30,9 +31,15 @@ pub(crate) struct Profile {
     /// Renames, removes and adds claims of an access token.
     pub(crate) rewrite_claims: fn(&mut Map<String, Value>),
     /// Renames, removes and adds claims of an ID token. `None` if the provider has no ID tokens.
-    pub(crate) id_token_claims: Option<fn(&mut Map<String, Value>)>,
+    pub(crate) id_token_claims: Option<IdTokenClaims>,
+    /// Renames, removes and adds claims of a response of the userinfo endpoint.
+    pub(crate) user_info_claims: fn(&mut Map<String, Value>),
     /// The scopes about the user, which every client may request. They have no prefix.
     pub(crate) user_scopes: &'static [&'static str],
+    /// Whether access tokens have scopes.
+    pub(crate) has_scopes: bool,
+    /// The prefix of refresh tokens.
+    pub(crate) refresh_token_prefix: &'static str,
     /// Which clients get refresh tokens.
     pub(crate) refresh_tokens: RefreshTokenRule,
     /// What happens to a refresh token when it is used.
@@ -49,6 +56,17 @@ pub(crate) struct Profile {
     pub(crate) token_response: TokenResponseFormat,
     /// What distinguishes the provider from MCP's profile, in parts that several profiles can have.
     pub(crate) differences: &'static [&'static [Difference]],
+}
+
+/// Renames, removes and adds claims of an ID token.
+type IdTokenClaims = fn(&mut Map<String, Value>, &IdTokenContext<'_>);
+
+/// What the claims of an ID token depend on.
+pub(crate) struct IdTokenContext<'a> {
+    /// The origin of the issuer.
+    pub(crate) origin: &'a str,
+    pub(crate) client_id: &'a str,
+    pub(crate) scopes: &'a Scopes,
 }
 
 /// When the issuer ends with a slash.
@@ -158,8 +176,10 @@ pub(crate) enum RegistrationRule {
 pub(crate) enum TokenResponseFormat {
     /// JSON (RFC 6749 section 5).
     Json,
-    /// That of GitHub.
+    /// That of GitHub, for an OAuth app.
     GitHub,
+    /// That of GitHub, for a GitHub App.
+    GitHubApp,
 }
 
 /// A difference between a provider and MCP's profile that the server imitates.
@@ -192,8 +212,11 @@ impl Profile {
         token_format: TokenFormat::Jwt,
         token_issuer_path: None,
         rewrite_claims: |_| {},
-        id_token_claims: Some(|_| {}),
+        id_token_claims: Some(|_, _| {}),
+        user_info_claims: |_| {},
         user_scopes: &["openid", "profile", "email", "address", "phone"],
+        has_scopes: true,
+        refresh_token_prefix: "",
         refresh_tokens: RefreshTokenRule::OfflineAccess,
         rotation: RotationRule::Replace,
         refresh_requires_scope: false,
@@ -203,6 +226,13 @@ impl Profile {
         token_response: TokenResponseFormat::Json,
         differences: &[],
     };
+}
+
+impl Profile {
+    /// Returns whether this is a profile of GitHub, which is not an OpenID provider.
+    pub(crate) fn is_github(&self) -> bool {
+        !matches!(self.token_response, TokenResponseFormat::Json)
+    }
 }
 
 impl WellKnown {

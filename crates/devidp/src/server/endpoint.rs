@@ -27,6 +27,10 @@ pub(crate) enum Endpoint {
     Introspect,
     /// The revocation endpoint.
     Revoke,
+    /// The userinfo endpoint (OpenID Connect Core section 5.3).
+    UserInfo,
+    /// The API of GitHub, whose paths are not below the issuer path.
+    GitHubApi,
     /// The admin endpoint that rotates the signing keys.
     RotateKeys,
     /// The admin endpoint that scripts faults.
@@ -35,10 +39,12 @@ pub(crate) enum Endpoint {
     ForgetClients,
     /// The admin endpoint that answers device authorizations.
     AnswerDevice,
+    /// The admin endpoint that removes and restores users.
+    ChangeUser,
 }
 
 impl Endpoint {
-    const NAMED: [Self; 14] = [
+    const NAMED: [Self; 16] = [
         Self::Jwks,
         Self::Register,
         Self::Authorize,
@@ -49,10 +55,12 @@ impl Endpoint {
         Self::Token,
         Self::Introspect,
         Self::Revoke,
+        Self::UserInfo,
         Self::RotateKeys,
         Self::Faults,
         Self::ForgetClients,
         Self::AnswerDevice,
+        Self::ChangeUser,
     ];
 
     /// Returns the endpoint for a path that is not one of a metadata document. Paths are compared
@@ -95,10 +103,13 @@ impl Endpoint {
             Self::Token => "token",
             Self::Introspect => "introspect",
             Self::Revoke => "revoke",
+            Self::UserInfo => "userinfo",
+            Self::GitHubApi => "user",
             Self::RotateKeys => "admin/rotate",
             Self::Faults => "admin/faults",
             Self::ForgetClients => "admin/forget",
             Self::AnswerDevice => "admin/device",
+            Self::ChangeUser => "admin/user",
         };
         format!("{issuer_path}/{name}")
     }
@@ -117,7 +128,10 @@ impl Endpoint {
             | Self::Revoke
             | Self::RotateKeys
             | Self::ForgetClients
-            | Self::AnswerDevice => &[Method::POST],
+            | Self::AnswerDevice
+            | Self::ChangeUser => &[Method::POST],
+            Self::UserInfo => &[Method::GET, Method::POST],
+            Self::GitHubApi => &[Method::GET, Method::DELETE],
             Self::Faults => &[Method::POST, Method::DELETE],
         }
     }
@@ -126,7 +140,11 @@ impl Endpoint {
     pub(crate) const fn is_admin(self) -> bool {
         matches!(
             self,
-            Self::RotateKeys | Self::Faults | Self::ForgetClients | Self::AnswerDevice
+            Self::RotateKeys
+                | Self::Faults
+                | Self::ForgetClients
+                | Self::AnswerDevice
+                | Self::ChangeUser
         )
     }
 
@@ -142,6 +160,7 @@ impl Endpoint {
                 | Self::DeviceAuthorization
                 | Self::Token
                 | Self::Revoke
+                | Self::UserInfo
         )
     }
 }

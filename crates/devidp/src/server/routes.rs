@@ -26,11 +26,12 @@ use crate::{
         fault_effect::{self, FaultEffect},
     },
     device::{self, verification},
+    github_api::{self, ApiRequest},
     server::{
         endpoint::Endpoint,
         respond::{self, Reply, json_error_with_status, plain},
     },
-    token::{self, introspection, revocation},
+    token::{self, introspection, revocation, user_info},
 };
 
 const JSON: &str = "application/json";
@@ -62,11 +63,12 @@ pub(crate) async fn handle(
     let endpoint = if is_metadata {
         Some(Endpoint::Metadata)
     } else {
-        Endpoint::find(path, &app.config.settings.issuer_path)
+        let issuer_path = &app.config.settings.issuer_path;
+        let of_github = || github_api::endpoint(path, issuer_path);
+        let found = app.config.profile.is_github().then(of_github).flatten();
+        found.or_else(|| Endpoint::find(path, issuer_path))
     };
-    let Some(endpoint) =
-        endpoint.filter(|endpoint| app.config.settings.admin || !endpoint.is_admin())
-    else {
+    let Some(endpoint) = endpoint.filter(|endpoint| exists(app, *endpoint)) else {
         let text = "Not found. This is a development authorization server.\n";
         return Ok(plain(StatusCode::NOT_FOUND, text));
     };
@@ -106,6 +108,14 @@ pub(crate) async fn handle(
     Ok(reply)
 }
 
+/// Returns whether the server has an endpoint, with its settings and the imitated provider.
+fn exists(app: &App, endpoint: Endpoint) -> bool {
+    match endpoint {
+        Endpoint::UserInfo => app.config.profile.id_token_claims.is_some(),
+        _ => app.config.settings.admin || !endpoint.is_admin(),
+    }
+}
+
 /// Handles a request whose endpoint supports its method.
 async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
     let (head, body) = request.into_parts();
@@ -125,6 +135,8 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
                     .unwrap_or_default(),
             );
         }
+        Endpoint::UserInfo => return user_info::handle(app, &head.headers).await,
+        Endpoint::GitHubApi => return handle_github_api(app, &head, body).await,
         Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
         Endpoint::Register | Endpoint::Client => {
             return handle_registration(app, endpoint, &head, body).await;
@@ -138,7 +150,8 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
         Endpoint::RotateKeys
         | Endpoint::Faults
         | Endpoint::ForgetClients
-        | Endpoint::AnswerDevice => {
+        | Endpoint::AnswerDevice
+        | Endpoint::ChangeUser => {
             return handle_admin(app, endpoint, &head, body).await;
         }
         Endpoint::Consent => match read_body(&head.headers, FORM, body).await {
@@ -195,6 +208,25 @@ async fn handle_form(app: &App, endpoint: Endpoint, headers: &HeaderMap, body: I
     }
 }
 
+async fn handle_github_api(app: &App, head: &Parts, body: Incoming) -> Reply {
+    let body = match head.method {
+        Method::DELETE => read_body(&head.headers, JSON, body).await,
+        _ => Ok(Bytes::new()),
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return plain(error.status(), error.description()),
+    };
+    let request = ApiRequest {
+        method: &head.method,
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        headers: &head.headers,
+        body: &body,
+    };
+    github_api::handle(app, &request).await
+}
+
 async fn handle_admin(app: &Arc<App>, endpoint: Endpoint, head: &Parts, body: Incoming) -> Reply {
     if !admin::is_not_from_browser(&head.headers) {
         return plain(
@@ -249,6 +281,8 @@ fn allow_header(endpoint: Endpoint) -> HeaderValue {
         [Method::GET, Method::HEAD] => "GET, HEAD",
         [Method::GET] => "GET",
         [Method::GET, Method::PUT, Method::DELETE] => "GET, PUT, DELETE",
+        [Method::GET, Method::POST] => "GET, POST",
+        [Method::GET, Method::DELETE] => "GET, DELETE",
         [Method::POST, Method::DELETE] => "POST, DELETE",
         _ => "POST",
     })

@@ -24,6 +24,10 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let id = random_secret(16)?.secret().into();
 
     let approved = app.devices.poll(&presented, &caller.id)?;
+    if app.removed_users.contains(&approved.subject) {
+        let description = "the user was removed";
+        return Err(ErrorResponse::new(ErrorCode::AccessDenied, description));
+    }
     let grant = Grant {
         id,
         client_id: approved.request.client_id,

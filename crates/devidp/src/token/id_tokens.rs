@@ -12,8 +12,9 @@ use crate::{
     authorize::codes::CODE_LIFETIME,
     config::Config,
     keys::Keys,
+    providers::profile::IdTokenContext,
     tables::{EVICTING_CAPACITY, RowAction, Table},
-    token::user_claims,
+    users,
 };
 
 /// The scope with which a client requests an ID token (OpenID Connect Core section 3.1.2.1).
@@ -57,15 +58,21 @@ impl IdTokens {
             return Ok(None);
         }
         let mut claims = self.claims(granted, access_token);
-        rewrite(&mut claims);
+        let context = IdTokenContext {
+            origin: &self.config.origin(),
+            client_id: &granted.grant.client_id,
+            scopes: &granted.scopes,
+        };
+        rewrite(&mut claims, &context);
+        users::claims::retain_granted(&mut claims, &granted.scopes);
         self.sign(&claims).map(Some)
     }
 
     fn claims(&self, granted: &GrantedTokens, access_token: &AccessToken) -> Map<String, Value> {
-        let GrantedTokens { grant, scopes, .. } = granted;
+        let grant = &granted.grant;
         let now = self.config.now();
         let end = now.saturating_add(self.config.settings.access_token_lifetime);
-        let mut claims = user_claims::of_user(&grant.subject, scopes);
+        let mut claims = users::claims::of_user(&self.config.settings, &grant.subject);
         let own = [
             ("iss", json!(self.config.issuer.as_str())),
             ("aud", json!(grant.client_id)),

@@ -16,6 +16,8 @@ pub(crate) struct Sessions {
     /// The identifiers of the withdrawn sessions.
     withdrawn: Table<()>,
     rotation: RotationRule,
+    /// The prefix of every refresh token.
+    prefix: &'static str,
 }
 
 /// A refresh token and those that it replaced. Only the current one is valid. A session has several
@@ -32,6 +34,7 @@ impl Sessions {
             families: config.table(EVICTING_CAPACITY, config.settings.refresh_token_lifetime),
             withdrawn: config.table(LASTING_CAPACITY, withdrawn_lifetime),
             rotation: config.profile.rotation,
+            prefix: config.profile.refresh_token_prefix,
         }
     }
 
@@ -51,7 +54,7 @@ impl Sessions {
                 .remove_if(|family| family.grant.id == grant.id);
             return Err(StoreError::GrantEnded);
         }
-        Ok(Secret::new(handle.as_str()))
+        Ok(self.token(&handle))
     }
 
     /// Uses a refresh token and returns its grant and the refresh token for the response. It
@@ -65,11 +68,11 @@ impl Sessions {
         presented: &str,
         check: impl Fn(&Grant) -> Result<(), ErrorResponse>,
     ) -> Result<Rotation, StoreError> {
-        let Some(presented) = Handle::parse(presented) else {
+        let Some(presented) = self.parse(presented) else {
             return Ok(Rotation::Unknown);
         };
         let next = presented.with_new_secret()?;
-        let token = Secret::new(next.as_str());
+        let token = self.token(&next);
         let rotation = self.families.update(presented.id(), |family| {
             if !presented.matches(&family.current) {
                 return (
@@ -115,12 +118,20 @@ impl Sessions {
 
     /// Returns the grant of a valid refresh token.
     pub(crate) fn find(&self, presented: &str) -> Option<Grant> {
-        let presented = Handle::parse(presented)?;
+        let presented = self.parse(presented)?;
         self.families.read(presented.id(), |family| {
             presented
                 .matches(&family.current)
                 .then(|| family.grant.clone())
         })?
+    }
+
+    fn token(&self, handle: &Handle) -> Secret {
+        Secret::new(format!("{}{}", self.prefix, handle.as_str()))
+    }
+
+    fn parse(&self, presented: &str) -> Option<Handle> {
+        Handle::parse(presented.strip_prefix(self.prefix)?)
     }
 
     /// Ends a session: removes its refresh token and makes its access tokens inactive.
@@ -138,10 +149,19 @@ impl Sessions {
 
     /// Ends the sessions of a client that have refresh tokens.
     pub(crate) fn withdraw_client(&self, client_id: &str) {
-        let of_client = |family: &TokenFamily| {
-            (*family.grant.client_id == *client_id).then(|| family.grant.id.clone())
-        };
-        for session_id in self.families.collect(of_client) {
+        self.withdraw_if(|grant| *grant.client_id == *client_id);
+    }
+
+    /// Ends the sessions of a user that have refresh tokens, with this client or with all clients.
+    pub(crate) fn withdraw_user(&self, subject: &str, client_id: Option<&str>) {
+        self.withdraw_if(|grant| {
+            *grant.subject == *subject && client_id.is_none_or(|id| *grant.client_id == *id)
+        });
+    }
+
+    fn withdraw_if(&self, is_ended: impl Fn(&Grant) -> bool) {
+        let ended = |family: &TokenFamily| is_ended(&family.grant).then(|| family.grant.id.clone());
+        for session_id in self.families.collect(ended) {
             self.withdraw(&session_id);
         }
     }

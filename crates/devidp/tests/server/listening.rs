@@ -72,7 +72,7 @@ async fn other_host_names_are_rejected() {
 #[tokio::test]
 async fn unknown_paths_are_not_found() {
     let server = Server::start(|_| {}).await;
-    for path in ["/nothing", "/token/", "/userinfo", "/authorize/../token"] {
+    for path in ["/nothing", "/token/", "/user", "/authorize/../token"] {
         assert_eq!(
             server.get(path).await.status,
             StatusCode::NOT_FOUND,

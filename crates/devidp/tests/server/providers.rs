@@ -1,6 +1,8 @@
 //! Imitated providers: rejected parameters, omitted members and renamed claims.
 
 mod entra;
+mod github;
+mod id_tokens;
 
 use http::{Method, StatusCode};
 use portcullis_devidp::{ClientSettings, DevIdpSettings, GrantType, Provider};

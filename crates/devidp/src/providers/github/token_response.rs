@@ -9,21 +9,30 @@ use url::form_urlencoded;
 
 use crate::server::respond::Reply;
 
+/// The grant of the request and the application, on which a response depends.
+#[derive(Clone, Copy)]
+pub(crate) struct TokenRequestKind {
+    /// Whether a refresh token is exchanged.
+    pub(crate) is_refresh: bool,
+    /// The lifetime of refresh tokens in seconds. `None` for an OAuth app, which has none.
+    pub(crate) refresh_lifetime: Option<u64>,
+}
+
 /// Converts a response of the token endpoint to GitHub's format. `headers` are those of the
 /// request.
 ///
 /// Errors have the status 200. The body is form-encoded, unless `Accept` names JSON.
-pub(crate) async fn convert(headers: &HeaderMap, reply: Reply) -> Reply {
+pub(crate) async fn convert(headers: &HeaderMap, kind: TokenRequestKind, reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
     let Ok(body) = body.collect().await;
     let mut members: Map<String, Value> =
         serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
     if members.contains_key("error") {
-        convert_error(&mut members);
+        convert_error(&mut members, kind);
         head.status = StatusCode::OK;
         head.headers.remove(WWW_AUTHENTICATE);
     } else {
-        convert_success(&mut members);
+        convert_success(&mut members, kind);
     }
     let (body, content_type) = if accepts_json(headers) {
         (
@@ -42,8 +51,9 @@ pub(crate) async fn convert(headers: &HeaderMap, reply: Reply) -> Reply {
     Reply::from_parts(head, Full::new(Bytes::from(body)))
 }
 
-fn convert_error(members: &mut Map<String, Value>) {
+fn convert_error(members: &mut Map<String, Value>, kind: TokenRequestKind) {
     let renamed = match members.get("error").and_then(Value::as_str) {
+        Some("invalid_grant") if kind.is_refresh => "bad_refresh_token",
         Some("invalid_grant") => "bad_verification_code",
         Some("invalid_client") => "incorrect_client_credentials",
         _ => return,
@@ -51,8 +61,7 @@ fn convert_error(members: &mut Map<String, Value>) {
     members.insert("error".to_owned(), Value::from(renamed));
 }
 
-fn convert_success(members: &mut Map<String, Value>) {
-    members.remove("expires_in");
+fn convert_success(members: &mut Map<String, Value>, kind: TokenRequestKind) {
     members.insert("token_type".to_owned(), Value::from("bearer"));
     let scope = members
         .get("scope")
@@ -60,6 +69,15 @@ fn convert_success(members: &mut Map<String, Value>) {
         .unwrap_or_default()
         .replace(' ', ",");
     members.insert("scope".to_owned(), Value::from(scope));
+    match kind.refresh_lifetime {
+        None => {
+            members.remove("expires_in");
+        }
+        Some(seconds) => {
+            members.insert("scope".to_owned(), Value::from(""));
+            members.insert("refresh_token_expires_in".to_owned(), Value::from(seconds));
+        }
+    }
 }
 
 fn form_encoded(members: &Map<String, Value>) -> String {
@@ -92,6 +110,11 @@ mod tests {
 
     use super::*;
 
+    const OAUTH_CODE: TokenRequestKind = TokenRequestKind {
+        is_refresh: false,
+        refresh_lifetime: None,
+    };
+
     async fn converted(
         status: u16,
         body: &'static str,
@@ -103,7 +126,7 @@ mod tests {
             .status(status)
             .body(Full::new(Bytes::from(body)))
             .unwrap();
-        let (head, body) = convert(&headers, reply).await.into_parts();
+        let (head, body) = convert(&headers, OAUTH_CODE, reply).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         (
             head.status.as_u16(),
