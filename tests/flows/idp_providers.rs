@@ -169,10 +169,12 @@ async fn every_provider_starts() {
         ("entra-v1", "/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"),
         ("google", ""),
         ("github", "/login/oauth"),
+        ("github-app", "/login/oauth"),
         ("okta", "/oauth2/default"),
         ("auth0", "/"),
         ("keycloak", "/realms/mcp"),
         ("authentik", "/application/o/mcp/"),
+        ("cognito", "/us-west-2_example"),
     ];
     for (provider, issuer_path) in providers {
         let idp = Idp::start(&["--like", provider]).await;

@@ -2,6 +2,7 @@
 
 mod claim;
 mod clients;
+mod users;
 
 use anyhow::Context as _;
 use portcullis_config::SecretSource;
@@ -87,6 +88,12 @@ fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
         dpop_nonces: arguments.dpop_nonces,
         provider: arguments.like.map(provider),
         extra_claims: claim::parse(&arguments.claims)?,
+        users: arguments
+            .users
+            .as_deref()
+            .map(users::read)
+            .transpose()?
+            .unwrap_or_default(),
         client_authentication_mode: match arguments.client_auth {
             cli::IdpClientAuth::Registered => ClientAuthenticationMode::Registered,
             cli::IdpClientAuth::PythonSdk => ClientAuthenticationMode::PythonSdk,
@@ -128,9 +135,11 @@ const fn provider(like: cli::IdpLike) -> Provider {
         cli::IdpLike::EntraV1 => Provider::EntraV1,
         cli::IdpLike::Google => Provider::Google,
         cli::IdpLike::GitHub => Provider::GitHub,
+        cli::IdpLike::GitHubApp => Provider::GitHubApp,
         cli::IdpLike::Okta => Provider::Okta,
         cli::IdpLike::Auth0 => Provider::Auth0,
         cli::IdpLike::Keycloak => Provider::Keycloak,
         cli::IdpLike::Authentik => Provider::Authentik,
+        cli::IdpLike::Cognito => Provider::Cognito,
     }
 }

@@ -26,10 +26,11 @@ pub struct Idp {
     /// A scope that can be granted. May be repeated.
     #[arg(long = "scope", value_name = "SCOPE", default_value = "mcp:tools")]
     pub(crate) scopes: Vec<String>,
-    /// The resource for requests that name none. Without it, such requests are rejected.
+    /// The resource for requests that name none. Without it, such requests are rejected, unless they
+    /// have the scope `openid`.
     #[arg(long, value_name = "URL")]
     pub(crate) default_resource: Option<String>,
-    /// The signature algorithm of access tokens.
+    /// The signature algorithm of access tokens and ID tokens.
     #[arg(long, value_enum, value_name = "ALGORITHM", default_value = "RS256")]
     pub(crate) algorithm: Algorithm,
     /// Write `at+jwt` into the header of access tokens, instead of `JWT`.
@@ -46,6 +47,10 @@ pub struct Idp {
     /// repeated.
     #[arg(long = "claim", value_name = "NAME=VALUE")]
     pub(crate) claims: Vec<String>,
+    /// A TOML file of users whose claims in ID tokens and at the userinfo endpoint are configured; see
+    /// below. Other users can sign in as well.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) users: Option<PathBuf>,
     /// How the token endpoint authenticates clients; see below.
     #[arg(
         long,
@@ -70,8 +75,8 @@ pub struct Idp {
     /// Require a nonce in DPoP proofs.
     #[arg(long)]
     pub(crate) dpop_nonces: bool,
-    /// Serve `/admin/rotate`, `/admin/faults`, `/admin/forget` and `/admin/device`, for tests; see
-    /// below.
+    /// Serve `/admin/rotate`, `/admin/faults`, `/admin/forget`, `/admin/device` and
+    /// `/admin/user`, for tests; see below.
     #[arg(long)]
     pub(crate) admin: bool,
 }
@@ -88,6 +93,9 @@ pub(crate) enum Like {
     /// GitHub, an OAuth app.
     #[value(name = "github")]
     GitHub,
+    /// GitHub, a GitHub App whose tokens expire.
+    #[value(name = "github-app")]
+    GitHubApp,
     /// Okta, a custom authorization server.
     Okta,
     /// Auth0.
@@ -96,6 +104,8 @@ pub(crate) enum Like {
     Keycloak,
     /// Authentik.
     Authentik,
+    /// Amazon Cognito, a user pool.
+    Cognito,
 }
 
 /// How the token endpoint authenticates clients.
@@ -138,6 +148,12 @@ pub(crate) const MORE: &str = r#"The file of --clients:
   jwks_file = "nightly-public.json"
   grant_types = ["client_credentials"]
 
+The file of --users:
+  [[user]]
+  name = "alice"
+  claims = { groups = ["admins"], email = "alice@corp.example" }
+  # with --like github: id (a number), login, name, email, orgs = ["ORG"], teams = ["ORG/SLUG"]
+
 The modes of --client-auth:
   registered           the method that the client registered
   python-sdk           as servers built on the Python SDK for MCP: client_secret_post and client_secret_basic are listed,
@@ -151,11 +167,13 @@ With --admin, as JSON and from programs only:
                 old_keys: keep (published while their tokens live) or withdraw (gone at once)
   curl -X POST  http://127.0.0.1:9000/admin/faults -H 'Content-Type: application/json' \
                 -d '{"at":"token","kind":"status","status":503,"times":2}'
-                at: metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke
+                at: metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke, userinfo
                 kind: status (status), delay (delay_ms), garbage, hang, drop, wrong_issuer; times: how often, else always
   curl -X DELETE http://127.0.0.1:9000/admin/faults
   curl -X POST  http://127.0.0.1:9000/admin/forget -H 'Content-Type: application/json' -d '{"client_id":"..."}'
                 without client_id: all registered clients
   curl -X POST  http://127.0.0.1:9000/admin/device -H 'Content-Type: application/json' \
                 -d '{"user_code":"BCDF-GHJK","decision":"allow","user":"alice"}'
-                decision: allow or deny"#;
+                decision: allow or deny
+  curl -X POST  http://127.0.0.1:9000/admin/user -H 'Content-Type: application/json' -d '{"user":"alice","action":"remove"}'
+                action: remove or restore"#;
