@@ -14,6 +14,7 @@ use crate::{
     device::authorizations::DeviceAuthorizations,
     error::DevIdpError,
     keys::Keys,
+    logout::Logout,
     metadata::{self, Documents},
     settings::DevIdpSettings,
     token::{access_tokens::AccessTokens, id_tokens::IdTokens, sessions::Sessions},
@@ -36,6 +37,7 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     pub(crate) access_tokens: AccessTokens,
     pub(crate) id_tokens: IdTokens,
+    pub(crate) logout: Logout,
     pub(crate) removed_users: RemovedUsers,
     pub(crate) faults: Faults,
     /// Becomes `true` when the server stops.
@@ -44,7 +46,7 @@ pub(crate) struct App {
 
 impl App {
     /// Creates the parts from validated settings. Fails when a configured client, trusted issuer or
-    /// fault is invalid, the HTTP client for client documents cannot be created, or the operating
+    /// fault is invalid, an HTTP client cannot be created, or the operating
     /// system gives no random bytes.
     pub(crate) fn new(
         settings: DevIdpSettings,
@@ -64,6 +66,7 @@ impl App {
             sessions: Sessions::new(&config),
             access_tokens: AccessTokens::new(Arc::clone(&config), Arc::clone(&keys)),
             id_tokens: IdTokens::new(Arc::clone(&config), Arc::clone(&keys)),
+            logout: Logout::new(&config)?,
             removed_users: RemovedUsers::new(&config),
             faults: Faults::new(&config.settings.faults).map_err(DevIdpError::Fault)?,
             stop: watch::Sender::new(false),

@@ -1,6 +1,7 @@
 pub(crate) mod admin;
 pub(crate) mod fault_effect;
 pub(crate) mod faults;
+pub(crate) mod token_faults;
 
 use std::{fmt, sync::Arc};
 
@@ -12,6 +13,7 @@ use crate::{
     device::{self, user_code::UserCode},
     error::DevIdpError,
     keys::{KeyPair, KeysError, OldKeys},
+    logout::{self, LogoutError},
 };
 
 /// Controls a running server, for tests. Cloning is cheap.
@@ -75,6 +77,17 @@ impl Control {
     /// user was removed.
     pub fn restore_user(&self, user: &str) -> bool {
         self.0.removed_users.restore(user)
+    }
+
+    /// Logs a user out: ends the sessions that began with an ID token for a client with a
+    /// `backchannel_logout_uri`, and sends a logout token for each to this URI (OpenID Connect
+    /// Back-Channel Logout 1.0). Returns the number of sessions after all clients have answered.
+    ///
+    /// # Errors
+    /// Fails if there is no such session, or a client cannot be reached or answers with an error.
+    /// The sessions have ended nevertheless.
+    pub async fn log_out(&self, user: &str) -> Result<usize, LogoutError> {
+        logout::log_out(&self.0, user).await
     }
 
     /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3).

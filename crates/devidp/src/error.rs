@@ -108,8 +108,8 @@ pub enum DevIdpError {
         /// The issuer.
         issuer: String,
     },
-    /// The HTTP client for client ID metadata documents cannot be created.
-    #[error("cannot create the HTTP client for client ID metadata documents")]
+    /// The HTTP client for client ID metadata documents or logout tokens cannot be created.
+    #[error("cannot create the HTTP client for client ID metadata documents or logout tokens")]
     Fetch(#[source] portcullis_discovery::FetchError),
     /// A fault in the settings is invalid.
     #[error("a scripted fault is invalid: {0}")]

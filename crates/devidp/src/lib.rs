@@ -11,6 +11,7 @@ mod error;
 mod github_api;
 mod handle;
 mod keys;
+mod logout;
 mod metadata;
 mod providers;
 mod server;
@@ -25,9 +26,11 @@ pub use clients::settings::{ClientAuthentication, ClientSettings, ClientSettings
 pub use control::{
     Control,
     faults::{Fault, FaultError, FaultKind, FaultPoint},
+    token_faults::TokenFault,
 };
 pub use error::DevIdpError;
 pub use keys::OldKeys;
+pub use logout::LogoutError;
 pub use portcullis_authorization_server::client::GrantType;
 pub use providers::{Difference, Provider};
 pub use server::DevIdp;

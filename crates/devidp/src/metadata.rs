@@ -97,6 +97,12 @@ fn document(config: &Config) -> Map<String, Value> {
         metadata
             .extra
             .insert("userinfo_endpoint".to_owned(), json!(user_info.as_str()));
+        for member in [
+            "backchannel_logout_supported",
+            "backchannel_logout_session_supported",
+        ] {
+            metadata.extra.insert(member.to_owned(), json!(true));
+        }
     }
     let device = config.url(Endpoint::DeviceAuthorization);
     metadata.extra.insert(

@@ -108,7 +108,7 @@ pub struct DevIdpSettings {
     pub faults: Vec<Fault>,
     /// Whether programs on this machine may control the server over HTTP as
     /// [`Control`](crate::Control) does: at `admin/rotate`, `admin/faults`, `admin/forget`,
-    /// `admin/device` and `admin/user`. Requests from browsers are rejected. Default `false`.
+    /// `admin/device`, `admin/user` and `admin/logout`. Requests from browsers are rejected. Default `false`.
     pub admin: bool,
     /// The clock. Default the operating system's clocks.
     pub clock: Arc<dyn Clock>,

@@ -10,6 +10,7 @@ pub(crate) mod introspection;
 mod jwt_bearer;
 pub(crate) mod revocation;
 pub(crate) mod sessions;
+pub(crate) mod signing;
 pub(crate) mod user_access;
 pub(crate) mod user_info;
 
@@ -53,8 +54,12 @@ impl Issued {
         let access_token = app
             .access_tokens
             .issue(&granted.grant, &granted.scopes, key)?;
+        let id_token = app.id_tokens.issue(&granted, &access_token, &app.faults)?;
+        if id_token.is_some() {
+            app.logout.record(&granted.grant);
+        }
         Ok(Self {
-            id_token: app.id_tokens.issue(&granted, &access_token)?,
+            id_token,
             access_token,
             scopes: granted.scopes,
             refresh_token: granted.refresh_token,

@@ -1,7 +1,9 @@
 //! [`ClientSettings`]: clients from the settings.
 
 use portcullis_authorization_server::client::{Client, Credential, GrantType, RedirectUri};
+use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{JwkSet, Scopes, Secret};
+use url::Url;
 
 /// A configured client. It exists from the start and never expires.
 ///
@@ -33,6 +35,9 @@ pub struct ClientSettings {
     /// Whether the client is a protected resource that may introspect tokens (RFC 7662). Default
     /// `false`.
     pub may_introspect: bool,
+    /// Where the client accepts logout tokens (OpenID Connect Back-Channel Logout 1.0): `https`, or
+    /// `http` with a loopback host. Default none.
+    pub backchannel_logout_uri: Option<String>,
 }
 
 /// How a client authenticates (RFC 7591 section 2, `token_endpoint_auth_method`).
@@ -78,6 +83,14 @@ pub enum ClientSettingsError {
         "it may use authorization_code but has no redirect URI: name one, like http://127.0.0.1/callback"
     )]
     NoRedirectUri,
+    /// The logout URI is invalid.
+    #[error(
+        "the backchannel_logout_uri {uri:?} is not usable: it must be https, or http with a loopback host, without a fragment"
+    )]
+    LogoutUri {
+        /// The URI.
+        uri: String,
+    },
     /// The client may request a scope that the server does not have.
     #[error(
         "it may request the scope {scope:?}, which is not among the server's scopes: add it there or remove it here"
@@ -105,6 +118,7 @@ impl ClientSettings {
             grant_types: Vec::new(),
             scopes: None,
             may_introspect: false,
+            backchannel_logout_uri: None,
         }
     }
 
@@ -133,6 +147,9 @@ impl ClientSettings {
                 scope: scope.to_owned(),
             });
         }
+        if let Some(uri) = &self.backchannel_logout_uri {
+            check_logout_uri(uri)?;
+        }
         if self.id.is_empty() {
             return Err(ClientSettingsError::NoId);
         }
@@ -157,6 +174,14 @@ impl ClientSettings {
         };
         self.redirect_uris.iter().map(parse).collect()
     }
+}
+
+fn check_logout_uri(uri: &str) -> Result<(), ClientSettingsError> {
+    let url = Url::parse(uri).ok();
+    let url = url.filter(|url| UrlPolicy::Operator.check(url).is_ok() && url.fragment().is_none());
+    url.map(drop).ok_or(ClientSettingsError::LogoutUri {
+        uri: uri.to_owned(),
+    })
 }
 
 impl ClientAuthentication {

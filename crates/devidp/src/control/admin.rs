@@ -10,8 +10,10 @@ use crate::{
     control::{
         Control,
         faults::{Fault, FaultKind, FaultPoint},
+        token_faults::TokenFault,
     },
     keys::OldKeys,
+    logout::LogoutError,
     server::{
         endpoint::Endpoint,
         respond::{Reply, plain},
@@ -41,6 +43,7 @@ pub(crate) async fn handle(
         Endpoint::ForgetClients => forget_clients(&control, body),
         Endpoint::AnswerDevice => answer_device(&control, body),
         Endpoint::ChangeUser => change_user(&control, body),
+        Endpoint::LogOut => log_out(&control, body).await,
         _ if *method == Method::DELETE => {
             control.clear_faults();
             Ok(())
@@ -135,6 +138,18 @@ fn change_user(control: &Control, body: &[u8]) -> Result<(), AdminError> {
     Ok(())
 }
 
+async fn log_out(control: &Control, body: &[u8]) -> Result<(), AdminError> {
+    let LoggedOut { user } = parse_json(body)?;
+    control
+        .log_out(&user)
+        .await
+        .map(drop)
+        .map_err(|error| match error {
+            LogoutError::NoSession => AdminError::new(StatusCode::NOT_FOUND, error.to_string()),
+            _ => AdminError::new(StatusCode::BAD_GATEWAY, error.to_string()),
+        })
+}
+
 fn inject_fault(control: &Control, body: &[u8]) -> Result<(), AdminError> {
     let request: FaultRequest = parse_json(body)?;
     let fault = request.into_fault().map_err(AdminError::bad_request)?;
@@ -178,6 +193,12 @@ enum UserAction {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct LoggedOut {
+    user: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Rotation {
     old_keys: Option<OldKeysName>,
 }
@@ -203,43 +224,36 @@ impl From<OldKeysName> for OldKeys {
 #[serde(deny_unknown_fields)]
 struct FaultRequest {
     at: String,
-    kind: FaultName,
+    kind: String,
     status: Option<u16>,
     delay_ms: Option<u64>,
     times: Option<NonZeroU32>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FaultName {
-    Delay,
-    Status,
-    Garbage,
-    Hang,
-    WrongIssuer,
-    Drop,
-}
+const UNKNOWN_KIND: &str = "kind must be delay, status, garbage, hang, wrong_issuer, drop, or the fault of a token: wrong_audience, wrong_azp, wrong_nonce, no_nonce, wrong_subject, expired, alg_none, unknown_key, wrong_signature, groups_overage or no_token";
 
 impl FaultRequest {
     /// Converts the request to a fault. The error is a sentence for the developer.
     fn into_fault(self) -> Result<Fault, &'static str> {
         let at = FaultPoint::parse(&self.at).ok_or(
-            "at must be metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke or userinfo",
+            "at must be metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke, userinfo, id_token or logout_token",
         )?;
-        let kind = match (self.kind, self.status, self.delay_ms) {
-            (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
-            (FaultName::Status, Some(status), None) => FaultKind::Status(
+        let kind = match (&*self.kind, self.status, self.delay_ms) {
+            ("delay", None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
+            ("status", Some(status), None) => FaultKind::Status(
                 StatusCode::from_u16(status).map_err(|_| "status is not an HTTP status")?,
             ),
-            (FaultName::Garbage, None, None) => FaultKind::Garbage,
-            (FaultName::Hang, None, None) => FaultKind::Hang,
-            (FaultName::WrongIssuer, None, None) => FaultKind::WrongIssuer,
-            (FaultName::Drop, None, None) => FaultKind::Drop,
-            _ => {
+            ("garbage", None, None) => FaultKind::Garbage,
+            ("hang", None, None) => FaultKind::Hang,
+            ("wrong_issuer", None, None) => FaultKind::WrongIssuer,
+            ("drop", None, None) => FaultKind::Drop,
+            ("delay" | "status" | "garbage" | "hang" | "wrong_issuer" | "drop", ..) => {
                 return Err(
                     "delay requires delay_ms, status requires status, and the other kinds have neither",
                 );
             }
+            (name, None, None) => FaultKind::Token(TokenFault::parse(name).ok_or(UNKNOWN_KIND)?),
+            _ => return Err(UNKNOWN_KIND),
         };
         Ok(Fault {
             at,

@@ -21,7 +21,7 @@ const MAX_HANG: Duration = Duration::from_secs(300);
 const TRUNCATED_JSON: &[u8] = br#"{"keys":[{"kty":"RSA","#;
 /// The issuer that replaces the real one. It has another host, so a client that does not compare
 /// issuers contacts that host.
-const WRONG_ISSUER: &str = "https://wrong-issuer.example";
+pub(crate) const WRONG_ISSUER: &str = "https://wrong-issuer.example";
 
 /// What to do with a request.
 pub(crate) enum FaultEffect {
@@ -62,6 +62,8 @@ pub(crate) async fn apply(
         }
         FaultKind::WrongIssuer => FaultEffect::WrongIssuer,
         FaultKind::Drop => FaultEffect::CloseConnection,
+        // Such a fault is never at an endpoint.
+        FaultKind::Token(_) => FaultEffect::None,
     }
 }
 

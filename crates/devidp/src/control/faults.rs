@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use crate::server::endpoint::Endpoint;
+use crate::{control::token_faults::TokenFault, server::endpoint::Endpoint};
 
 /// A simulated fault, to test how clients and resource servers handle it.
 ///
@@ -54,6 +54,10 @@ pub enum FaultPoint {
     Revoke,
     /// The userinfo endpoint, or the user API with the imitation of GitHub.
     UserInfo,
+    /// The ID tokens of the token endpoint.
+    IdToken,
+    /// The logout tokens that the server sends.
+    LogoutToken,
 }
 
 /// The effect of a fault on a request.
@@ -70,8 +74,12 @@ pub enum FaultKind {
     /// the server stops.
     Hang,
     /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of
-    /// redirects without a consent page at [`FaultPoint::Authorize`]. Not valid at other points.
+    /// redirects without a consent page at [`FaultPoint::Authorize`], and in `iss` at
+    /// [`FaultPoint::IdToken`] and [`FaultPoint::LogoutToken`]. Not valid at other points.
     WrongIssuer,
+    /// The token is wrong. Valid only at [`FaultPoint::IdToken`] and [`FaultPoint::LogoutToken`],
+    /// where the only other valid kind is [`WrongIssuer`](Self::WrongIssuer).
+    Token(TokenFault),
     /// The connection is closed without a response.
     Drop,
 }
@@ -87,15 +95,22 @@ pub enum FaultError {
     #[error("a fault's delay must be at most 60 s")]
     Delay,
     /// Responses at this point have no issuer.
-    #[error("wrong_issuer is valid only at metadata and authorize: other responses have no issuer")]
+    #[error(
+        "wrong_issuer is valid only at metadata, authorize, id_token and logout_token: other responses have no issuer"
+    )]
     NoIssuer,
+    /// The kind is one for tokens and the point is one for responses, or the other way around.
+    #[error(
+        "this kind is not valid here: faults of tokens are for id_token and logout_token, which have no other ones"
+    )]
+    Point,
     /// Too many faults are pending.
     #[error("100 faults are pending already: clear them first")]
     TooMany,
 }
 
 impl FaultPoint {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Metadata,
         Self::Jwks,
         Self::Register,
@@ -106,6 +121,8 @@ impl FaultPoint {
         Self::Introspect,
         Self::Revoke,
         Self::UserInfo,
+        Self::IdToken,
+        Self::LogoutToken,
     ];
 
     /// Parses the name that the admin endpoint uses.
@@ -126,7 +143,14 @@ impl FaultPoint {
             Self::Introspect => "introspect",
             Self::Revoke => "revoke",
             Self::UserInfo => "userinfo",
+            Self::IdToken => "id_token",
+            Self::LogoutToken => "logout_token",
         }
+    }
+
+    /// Returns whether faults at this point are in a token, and not in a response.
+    const fn is_token(self) -> bool {
+        matches!(self, Self::IdToken | Self::LogoutToken)
     }
 
     const fn for_endpoint(endpoint: Endpoint) -> Option<Self> {
@@ -149,8 +173,20 @@ impl FaultPoint {
             | Endpoint::Faults
             | Endpoint::ForgetClients
             | Endpoint::AnswerDevice
-            | Endpoint::ChangeUser => None,
+            | Endpoint::ChangeUser
+            | Endpoint::LogOut => None,
         }
+    }
+}
+
+impl FaultKind {
+    /// Returns whether a response has no token because of the fault.
+    pub(crate) const fn leaves_token_out(self) -> bool {
+        matches!(self, Self::Token(TokenFault::NoToken))
+    }
+
+    const fn is_for_token(self) -> bool {
+        matches!(self, Self::Token(_) | Self::WrongIssuer)
     }
 }
 
@@ -179,10 +215,13 @@ impl Faults {
             }
             FaultKind::Delay(delay) if delay > MAX_DELAY => return Err(FaultError::Delay),
             FaultKind::WrongIssuer
-                if !matches!(fault.at, FaultPoint::Metadata | FaultPoint::Authorize) =>
+                if !matches!(fault.at, FaultPoint::Metadata | FaultPoint::Authorize)
+                    && !fault.at.is_token() =>
             {
                 return Err(FaultError::NoIssuer);
             }
+            FaultKind::Token(_) if !fault.at.is_token() => return Err(FaultError::Point),
+            kind if fault.at.is_token() && !kind.is_for_token() => return Err(FaultError::Point),
             _ => {}
         }
         let mut faults = self.0.lock();
@@ -204,6 +243,11 @@ impl Faults {
     /// Takes the fault for the next request to an endpoint.
     pub(super) fn take_next(&self, endpoint: Endpoint) -> Option<(FaultPoint, FaultKind)> {
         let at = FaultPoint::for_endpoint(endpoint)?;
+        self.take_at(at).map(|kind| (at, kind))
+    }
+
+    /// Takes the next fault at a point.
+    pub(crate) fn take_at(&self, at: FaultPoint) -> Option<FaultKind> {
         let mut faults = self.0.lock();
         let index = faults.iter().position(|fault| fault.at == at)?;
         let fault = faults.get_mut(index)?;
@@ -213,6 +257,6 @@ impl Faults {
             Some(Some(left)) => fault.times = Some(left),
             Some(None) => drop(faults.remove(index)),
         }
-        Some((at, kind))
+        Some(kind)
     }
 }

@@ -11,6 +11,8 @@ pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/us-west-2_example",
     well_known: &[WellKnown::OpenIdAppended],
     omitted_members: &[
+        "backchannel_logout_session_supported",
+        "backchannel_logout_supported",
         "authorization_response_iss_parameter_supported",
         "client_id_metadata_document_supported",
         "code_challenge_methods_supported",

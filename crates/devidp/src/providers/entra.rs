@@ -42,6 +42,8 @@ pub(super) const V2: Profile = Profile {
         },
     ],
     omitted_members: &[
+        "backchannel_logout_session_supported",
+        "backchannel_logout_supported",
         "authorization_response_iss_parameter_supported",
         "client_id_metadata_document_supported",
         "code_challenge_methods_supported",

@@ -9,6 +9,8 @@ use crate::providers::profile::{
 
 pub(super) const PROFILE: Profile = Profile {
     omitted_members: &[
+        "backchannel_logout_session_supported",
+        "backchannel_logout_supported",
         "client_id_metadata_document_supported",
         "dpop_signing_alg_values_supported",
         "introspection_endpoint",

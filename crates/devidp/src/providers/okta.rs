@@ -12,6 +12,8 @@ pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/oauth2/default",
     well_known: &[WellKnown::OAuthAppended, WellKnown::OpenIdAppended],
     omitted_members: &[
+        "backchannel_logout_session_supported",
+        "backchannel_logout_supported",
         "authorization_response_iss_parameter_supported",
         "client_id_metadata_document_supported",
     ],

@@ -41,10 +41,12 @@ pub(crate) enum Endpoint {
     AnswerDevice,
     /// The admin endpoint that removes and restores users.
     ChangeUser,
+    /// The admin endpoint that logs users out.
+    LogOut,
 }
 
 impl Endpoint {
-    const NAMED: [Self; 16] = [
+    const NAMED: [Self; 17] = [
         Self::Jwks,
         Self::Register,
         Self::Authorize,
@@ -61,6 +63,7 @@ impl Endpoint {
         Self::ForgetClients,
         Self::AnswerDevice,
         Self::ChangeUser,
+        Self::LogOut,
     ];
 
     /// Returns the endpoint for a path that is not one of a metadata document. Paths are compared
@@ -110,6 +113,7 @@ impl Endpoint {
             Self::ForgetClients => "admin/forget",
             Self::AnswerDevice => "admin/device",
             Self::ChangeUser => "admin/user",
+            Self::LogOut => "admin/logout",
         };
         format!("{issuer_path}/{name}")
     }
@@ -129,7 +133,8 @@ impl Endpoint {
             | Self::RotateKeys
             | Self::ForgetClients
             | Self::AnswerDevice
-            | Self::ChangeUser => &[Method::POST],
+            | Self::ChangeUser
+            | Self::LogOut => &[Method::POST],
             Self::UserInfo => &[Method::GET, Method::POST],
             Self::GitHubApi => &[Method::GET, Method::DELETE],
             Self::Faults => &[Method::POST, Method::DELETE],
@@ -145,6 +150,7 @@ impl Endpoint {
                 | Self::ForgetClients
                 | Self::AnswerDevice
                 | Self::ChangeUser
+                | Self::LogOut
         )
     }
 

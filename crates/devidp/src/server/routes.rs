@@ -151,7 +151,8 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
         | Endpoint::Faults
         | Endpoint::ForgetClients
         | Endpoint::AnswerDevice
-        | Endpoint::ChangeUser => {
+        | Endpoint::ChangeUser
+        | Endpoint::LogOut => {
             return handle_admin(app, endpoint, &head, body).await;
         }
         Endpoint::Consent => match read_body(&head.headers, FORM, body).await {

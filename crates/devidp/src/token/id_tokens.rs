@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_authorization_server::{ErrorCode, ErrorResponse, token::GrantedTokens};
+use portcullis_authorization_server::{ErrorResponse, token::GrantedTokens};
 use portcullis_metadata::{AccessToken, Secret};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -11,9 +11,11 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     authorize::codes::CODE_LIFETIME,
     config::Config,
+    control::faults::{FaultKind, FaultPoint, Faults},
     keys::Keys,
     providers::profile::IdTokenContext,
     tables::{EVICTING_CAPACITY, RowAction, Table},
+    token::signing,
     users,
 };
 
@@ -44,12 +46,13 @@ impl IdTokens {
     }
 
     /// Issues the ID token of a token response if its scopes have `openid` and the imitated
-    /// provider has ID tokens. Only the first one of a grant has the nonce (OpenID Connect Core
+    /// provider has ID tokens. A fault can forge it or leave it out. Only the first one of a grant has the nonce (OpenID Connect Core
     /// section 12.2).
     pub(super) fn issue(
         &self,
         granted: &GrantedTokens,
         access_token: &AccessToken,
+        faults: &Faults,
     ) -> Result<Option<Secret>, ErrorResponse> {
         let Some(rewrite) = self.config.profile.id_token_claims else {
             return Ok(None);
@@ -65,7 +68,11 @@ impl IdTokens {
         };
         rewrite(&mut claims, &context);
         users::claims::retain_granted(&mut claims, &granted.scopes);
-        self.sign(&claims).map(Some)
+        let fault = faults.take_at(FaultPoint::IdToken);
+        if fault.is_some_and(FaultKind::leaves_token_out) {
+            return Ok(None);
+        }
+        signing::sign(&self.config, &self.keys, "JWT", claims, fault).map(Some)
     }
 
     fn claims(&self, granted: &GrantedTokens, access_token: &AccessToken) -> Map<String, Value> {
@@ -89,19 +96,6 @@ impl IdTokens {
             claims.insert("nonce".to_owned(), json!(nonce));
         }
         claims
-    }
-
-    fn sign(&self, claims: &Map<String, Value>) -> Result<Secret, ErrorResponse> {
-        let keys = self.keys.current();
-        let key = keys.signing_key(self.config.settings.signing_algorithm);
-        let token = key.sign("JWT", Value::from(claims.clone()).to_string().as_bytes());
-        token.map(Secret::new).map_err(|error| {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "cannot sign an ID token"
-            );
-            ErrorResponse::new(ErrorCode::ServerError, "the ID token could not be signed")
-        })
     }
 }
 

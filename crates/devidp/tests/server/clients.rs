@@ -191,6 +191,16 @@ async fn invalid_clients_are_rejected_at_start() {
         ),
         (
             ClientSettings {
+                backchannel_logout_uri: Some("http://client.example/logout".to_owned()),
+                ..base()
+            },
+            ClientSettingsError::LogoutUri {
+                uri: "http://client.example/logout".to_owned(),
+            },
+            "must be https",
+        ),
+        (
+            ClientSettings {
                 grant_types: vec![GrantType::ClientCredentials],
                 ..base()
             },

@@ -75,8 +75,8 @@ pub struct Idp {
     /// Require a nonce in DPoP proofs.
     #[arg(long)]
     pub(crate) dpop_nonces: bool,
-    /// Serve `/admin/rotate`, `/admin/faults`, `/admin/forget`, `/admin/device` and
-    /// `/admin/user`, for tests; see below.
+    /// Serve `/admin/rotate`, `/admin/faults`, `/admin/forget`, `/admin/device`, `/admin/user` and
+    /// `/admin/logout`, for tests; see below.
     #[arg(long)]
     pub(crate) admin: bool,
 }
@@ -141,7 +141,8 @@ pub(crate) const MORE: &str = r#"The file of --clients:
   redirect_uris = ["http://127.0.0.1/callback"]
   # name, scopes, grant_types (default: authorization_code and refresh_token with redirect URIs, else none;
   # urn:ietf:params:oauth:grant-type:device_code for the device flow),
-  # auth_method (default: none; client_secret_basic with a secret; private_key_jwt with jwks_file)
+  # auth_method (default: none; client_secret_basic with a secret; private_key_jwt with jwks_file),
+  # backchannel_logout_uri
 
   [[client]]                                 # a machine
   id = "nightly"
@@ -167,8 +168,11 @@ With --admin, as JSON and from programs only:
                 old_keys: keep (published while their tokens live) or withdraw (gone at once)
   curl -X POST  http://127.0.0.1:9000/admin/faults -H 'Content-Type: application/json' \
                 -d '{"at":"token","kind":"status","status":503,"times":2}'
-                at: metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke, userinfo
+                at: metadata, jwks, register, client, authorize, device_authorization, token, introspect, revoke, userinfo,
+                id_token, logout_token
                 kind: status (status), delay (delay_ms), garbage, hang, drop, wrong_issuer; times: how often, else always
+                kind at id_token and logout_token: wrong_issuer, wrong_audience, wrong_azp, wrong_nonce, no_nonce,
+                wrong_subject, expired, alg_none, unknown_key, wrong_signature, groups_overage, no_token
   curl -X DELETE http://127.0.0.1:9000/admin/faults
   curl -X POST  http://127.0.0.1:9000/admin/forget -H 'Content-Type: application/json' -d '{"client_id":"..."}'
                 without client_id: all registered clients
@@ -176,4 +180,6 @@ With --admin, as JSON and from programs only:
                 -d '{"user_code":"BCDF-GHJK","decision":"allow","user":"alice"}'
                 decision: allow or deny
   curl -X POST  http://127.0.0.1:9000/admin/user -H 'Content-Type: application/json' -d '{"user":"alice","action":"remove"}'
-                action: remove or restore"#;
+                action: remove or restore
+  curl -X POST  http://127.0.0.1:9000/admin/logout -H 'Content-Type: application/json' -d '{"user":"alice"}'
+                sends logout tokens to the backchannel_logout_uri of clients"#;

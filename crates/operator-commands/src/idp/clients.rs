@@ -61,6 +61,8 @@ struct ClientEntry {
     /// Whether the client may introspect tokens.
     #[serde(default)]
     introspect: bool,
+    /// Where the client accepts logout tokens. Default: none.
+    backchannel_logout_uri: Option<String>,
 }
 
 /// How a client authenticates (RFC 7591 section 2, `token_endpoint_auth_method`).
@@ -112,6 +114,7 @@ impl ClientEntry {
             redirect_uris: self.redirect_uris,
             grant_types,
             may_introspect: self.introspect,
+            backchannel_logout_uri: self.backchannel_logout_uri,
         })
     }
 
@@ -189,6 +192,11 @@ mod tests {
         assert!(bare.grant_types.is_empty());
         assert!(!bare.may_introspect);
         assert!(bare.scopes.is_none());
+        let uri = "http://127.0.0.1:3000/logout";
+        let told = settings(&format!(
+            "[[client]]\nid = 'a'\nbackchannel_logout_uri = '{uri}'"
+        ));
+        assert_eq!(told.unwrap().backchannel_logout_uri.as_deref(), Some(uri));
     }
 
     /// K1: all grant types are known by their names.
