@@ -1,6 +1,8 @@
 //! ID tokens (OpenID Connect Core sections 2, 3.1.3 and 12).
 
 use http::Method;
+use portcullis_devidp::{GrantType, SigningAlgorithm};
+use portcullis_jose::CompactJws;
 use serde_json::json;
 
 use crate::{sign_in::*, support::*};
@@ -101,4 +103,70 @@ async fn a_client_without_a_user_has_no_id_token() {
     assert_eq!(response.json().get("id_token"), None);
     let response = app_token(&server, &request("openid")).await;
     assert_eq!(response.error(), "invalid_scope");
+}
+
+/// A repeated nonce is an error, so that client and server never read different ones.
+#[tokio::test]
+async fn a_repeated_nonce_is_rejected() {
+    let server = app_server(|_| {}).await;
+    let verifier = verifier();
+    let request = [
+        ("response_type", "code"),
+        ("client_id", APP),
+        ("redirect_uri", APP_REDIRECT),
+        ("code_challenge", verifier.challenge()),
+        ("code_challenge_method", "S256"),
+        ("scope", "openid"),
+        ("nonce", "a"),
+        ("nonce", "b"),
+    ];
+    let response = server.authorize(&request).await;
+    assert_eq!(
+        response.redirect_parameter("error").as_deref(),
+        Some("invalid_request")
+    );
+}
+
+/// The signature has the algorithm of the settings, which the metadata names.
+#[tokio::test]
+async fn id_tokens_have_the_algorithm_of_the_settings() {
+    for (algorithm, name) in [
+        (SigningAlgorithm::Rs256, "RS256"),
+        (SigningAlgorithm::Es256, "ES256"),
+    ] {
+        let server = app_server(|settings| settings.signing_algorithm = algorithm).await;
+        let response = sign_in(&server, &[("scope", "openid")]).await;
+        let token = response.text("id_token");
+        let compact = CompactJws::parse(&token, 16 * 1024).unwrap();
+        assert_eq!(compact.header().alg().as_str(), name);
+        let path = "/.well-known/openid-configuration";
+        let metadata = server.get(path).await.json();
+        assert_eq!(
+            metadata["id_token_signing_alg_values_supported"],
+            json!([name])
+        );
+    }
+}
+
+/// A device gets an ID token without a nonce.
+#[tokio::test]
+async fn a_device_gets_an_id_token() {
+    let server = app_server(|settings| {
+        settings.clients[0].grant_types = vec![GrantType::DeviceCode];
+    })
+    .await;
+    let credentials = app_credentials();
+    let headers = [FORM, ("authorization", &*credentials)];
+    let form = encoded(&[("scope", "openid")]);
+    let started = server
+        .send(Method::POST, "/device_authorization", &headers, &form)
+        .await;
+    let device_code = started.text("device_code");
+    let request = [
+        ("grant_type", GrantType::DeviceCode.as_str()),
+        ("device_code", &device_code),
+    ];
+    let claims = id_token(&server, &app_token(&server, &request).await).await;
+    assert_eq!(claims["sub"], "alice");
+    assert_eq!(claims.get("nonce"), None);
 }

@@ -147,6 +147,7 @@ async fn cross_origin_scripts_may_use_client_endpoints() {
         ("/device_authorization", "POST"),
         ("/token", "POST"),
         ("/revoke", "POST"),
+        ("/userinfo", "GET, POST"),
     ] {
         let origin = ("origin", "https://app.example");
         let response = server.send(Method::OPTIONS, path, &[origin], "").await;

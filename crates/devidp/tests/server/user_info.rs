@@ -1,7 +1,7 @@
 //! The userinfo endpoint (OpenID Connect Core section 5.3), and the claims of configured users.
 
 use http::{Method, StatusCode};
-use portcullis_devidp::{Provider, UserSettings};
+use portcullis_devidp::{Fault, FaultKind, FaultPoint, Provider, UserSettings};
 use serde_json::json;
 
 use crate::{sign_in::*, support::*};
@@ -131,6 +131,23 @@ async fn a_revoked_or_expired_token_is_rejected() {
     server.clock.advance(std::time::Duration::from_secs(300));
     let response = user_info(&server, &expired).await;
     assert_eq!(response.status, StatusCode::UNAUTHORIZED);
+}
+
+/// The endpoint can be away, as that of a provider.
+#[tokio::test]
+async fn the_endpoint_can_fail() {
+    let server = app_server(|_| {}).await;
+    let response = sign_in(&server, &[("scope", "openid")]).await;
+    let token = response.text("access_token");
+    let fault = Fault {
+        at: FaultPoint::UserInfo,
+        kind: FaultKind::Status(StatusCode::SERVICE_UNAVAILABLE),
+        times: std::num::NonZeroU32::new(1),
+    };
+    server.control.inject(fault).unwrap();
+    for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::OK] {
+        assert_eq!(user_info(&server, &token).await.status, status);
+    }
 }
 
 /// GitHub has neither ID tokens nor a userinfo endpoint.
