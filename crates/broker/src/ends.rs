@@ -28,7 +28,7 @@ impl Ends {
     }
 
     /// Adds the end of a grant (`sid`) or of an access token (`jti`).
-    pub(crate) fn add(&self, id: &str, until: UnixTime) {
+    pub fn add(&self, id: &str, until: UnixTime) {
         self.entries.write().insert(id.into(), until);
         // A token that was verified before the line above is not cached after this one.
         if let Some(issuer) = self.issuer.read().upgrade() {

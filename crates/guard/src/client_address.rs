@@ -92,8 +92,8 @@ impl TrustedProxies {
     }
 
     /// Returns the client's address: the peer's, unless the peer is a trusted proxy with a valid
-    /// header.
-    pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+    /// header. Servers call it for requests that do not pass a guard.
+    pub fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.ip().to_canonical();
         if !self.trusts(peer) {
             return peer;

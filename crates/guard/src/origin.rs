@@ -164,7 +164,11 @@ impl OriginPolicy {
         !self.loopback && !self.origins_listed
     }
 
-    fn check_host(
+    /// Checks the host of a request alone, for endpoints that decide about origins themselves.
+    ///
+    /// # Errors
+    /// Fails if the host is missing, repeated, malformed, contradictory or not allowed.
+    pub fn check_host(
         &self,
         version: Version,
         uri: &Uri,

@@ -6,6 +6,7 @@ use portcullis_metadata::SystemClock;
 use portcullis_telemetry::{AccessLog, LogFormat};
 
 use super::{
+    broker::{persistence::BrokerPersistence, process::BrokerProcess},
     observers::Observers,
     persistence::session_persistence::SessionPersistence,
     state::{Process, ServerState},
@@ -42,12 +43,19 @@ fn build(plan: &Plan) -> anyhow::Result<()> {
         metrics: None,
         traces: None,
     };
+    let clock = Arc::new(SystemClock::new());
     let (process, _) = Process::new(
         plan,
         crate::Product::default(),
-        Arc::new(SystemClock::new()),
+        Arc::clone(&clock) as _,
         observers,
         &mut persistence,
     );
+    let broker = plan
+        .broker
+        .as_ref()
+        .map(|_| BrokerPersistence::in_memory(plan, clock))
+        .transpose()?;
+    let process = process.with_broker(broker.map(BrokerProcess::new));
     ServerState::new(plan, &process, None).map(drop)
 }

@@ -1,7 +1,7 @@
 //! [`ForwardedHeaders`]: a warning if a proxy in front is not named in `trusted_proxies`.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -32,6 +32,11 @@ impl ForwardedHeaders {
         if self.remaining.load(Ordering::Relaxed) > 0 {
             self.examine_one(peer, headers);
         }
+    }
+
+    /// Returns the address of the client of a request.
+    pub(super) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
+        self.proxies.client(peer, headers)
     }
 
     #[cold]

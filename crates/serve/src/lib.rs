@@ -4,6 +4,7 @@ mod admin;
 pub mod administration;
 mod backend;
 mod background;
+mod broker;
 mod connection;
 #[cfg_attr(not(feature = "dev"), path = "demo/without_dev.rs")]
 mod demo;

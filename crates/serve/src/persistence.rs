@@ -15,7 +15,10 @@ use portcullis_state_store::{StateDirectory, StateError};
 use tokio::sync::watch;
 
 use self::session_persistence::SessionPersistence;
-use super::error::ServeError;
+use super::{
+    broker::{self, persistence::BrokerPersistence},
+    error::ServeError,
+};
 use portcullis_config::container::is_container;
 use portcullis_config::{
     Diagnostic, KeyPath,
@@ -27,14 +30,18 @@ use portcullis_config::{
 pub struct Persistence {
     pub(super) sessions: SessionPersistence,
     pub(super) audit: Option<AuditTrail>,
+    /// `None` without a broker, and if it keeps nothing.
+    pub(super) broker: Option<BrokerPersistence>,
 }
 
 impl Persistence {
-    /// Keeps nothing: the sessions end with the process, and there is no audit trail.
+    /// Keeps nothing: the sessions and the sign-ins at the broker end with the process, and there is
+    /// no audit trail.
     pub fn in_memory(plan: &Plan) -> Self {
         Self {
             sessions: SessionPersistence::in_memory(plan),
             audit: None,
+            broker: None,
         }
     }
 
@@ -87,6 +94,18 @@ impl Persistence {
             Directory::Off => Ok(None),
             Directory::Unusable(error) => Err(error),
         };
+        let broker = match (&plan.broker, &directory) {
+            (None, _) => None,
+            (Some(_), Ok(None)) => {
+                Some(BrokerPersistence::in_memory(plan, Arc::clone(&clock) as _)?)
+            }
+            (Some(_), Ok(Some(directory))) => Some(BrokerPersistence::open(
+                plan,
+                directory,
+                Arc::clone(&clock) as _,
+            )?),
+            (Some(_), Err(error)) => return Err(anyhow!(broker::persistence::refusal(error))),
+        };
         let opened = directory.and_then(|directory| {
             SessionPersistence::open(plan, directory, Arc::clone(&clock) as _)
         });
@@ -103,7 +122,11 @@ impl Persistence {
             start_trail(&settings, keys.as_ref(), plan.workers, clock)
         };
         let audit = plan.audit.as_ref().map(start).transpose()?;
-        Ok(Some(Self { sessions, audit }))
+        Ok(Some(Self {
+            sessions,
+            audit,
+            broker,
+        }))
     }
 
     /// Returns what would prevent [`open`](Self::open), as far as that can be seen while another

@@ -185,6 +185,7 @@ impl Reloader {
         current.set_connection_limits(&plan);
         current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
+        current.receive_broker_ends();
         current.supersede_replaced();
         current
             .process()

@@ -1,5 +1,6 @@
 //! Routing of requests by path to the service stack of their resource.
 
+mod broker_response;
 pub(super) mod local_response;
 
 use std::{
@@ -18,6 +19,7 @@ use pin_project_lite::pin_project;
 use portcullis_guard::{Peer, SupersededRequest};
 use tower_service::Service;
 
+use self::broker_response::BrokerCall;
 use super::{
     connection::{Handler, request_body::RequestBody},
     replicas::Replicas,
@@ -62,8 +64,13 @@ impl Handler for Router {
             };
         }
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
-            return RouterFuture::Local {
-                response: Some(local_response::without_resource(&state, &request)),
+            return match BrokerCall::new(&state, &request, peer) {
+                Some(call) => RouterFuture::Broker {
+                    future: Box::pin(call.respond(request)),
+                },
+                None => RouterFuture::Local {
+                    response: Some(local_response::without_resource(&state, &request)),
+                },
             };
         };
         if state
@@ -86,12 +93,15 @@ impl Handler for Router {
     }
 }
 
+type BoxedResponse = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
+
 pin_project! {
     /// The future of the response. An `async` block would store the request in addition to the
     /// future made from it.
     #[project = Projected]
     pub(super) enum RouterFuture {
         Local { response: Option<Response<Full<Bytes>>> },
+        Broker { future: BoxedResponse },
         Stack {
             #[pin]
             future: <Stack as Service<Request<RequestBody<Incoming>>>>::Future,
@@ -112,6 +122,12 @@ impl Future for RouterFuture {
                     // Polled after completion, for which `Future` specifies no result.
                     None => return Poll::Pending,
                 },
+                Projected::Broker { future } => {
+                    return future
+                        .as_mut()
+                        .poll(cx)
+                        .map(|response| response.map(Either::Right));
+                }
                 Projected::Stack {
                     future,
                     router,

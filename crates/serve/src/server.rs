@@ -1,5 +1,6 @@
 use std::{net::TcpListener, sync::Arc};
 
+use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use portcullis_config::plan::Plan;
 use portcullis_discovery::Product;
@@ -10,6 +11,7 @@ use portcullis_verifier::LimitHasher;
 use super::{
     admin::{AdminListener, AdminServer},
     background::{BackgroundTasks, TaskInputs},
+    broker::{persistence::BrokerPersistence, process::BrokerProcess},
     connection::{accept, listener::bind, tls::Tls},
     error::ServeError,
     limits::open_files,
@@ -179,7 +181,11 @@ async fn run(
     source: Option<ConfigSource>,
     listeners: Listeners,
     access: Arc<AccessLog>,
-    Persistence { sessions, audit }: Persistence,
+    Persistence {
+        sessions,
+        audit,
+        broker,
+    }: Persistence,
     Signals { shutdown, hangups }: Signals,
 ) -> anyhow::Result<()> {
     // Process: the listener, the limit of open files.
@@ -211,10 +217,27 @@ async fn run(
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
     let mut persistence = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
-    let (process, upstream_ender) =
-        Process::new(&plan, program.product, clock, observers, &mut persistence);
+    let (process, upstream_ender) = Process::new(
+        &plan,
+        program.product,
+        Arc::clone(&clock) as _,
+        observers,
+        &mut persistence,
+    );
+    let broker = match (&plan.broker, broker) {
+        (Some(_), None) => Some(BrokerPersistence::in_memory(&plan, clock)?),
+        (_, broker) => broker,
+    };
+    let process = process.with_broker(broker.map(BrokerProcess::new));
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
+    state.receive_broker_ends();
+    if let Some(broker) = state.broker() {
+        broker
+            .load_ends()
+            .await
+            .context("state_dir: the ends of sign-ins cannot be read")?;
+    }
     // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {
         shortage.warn();

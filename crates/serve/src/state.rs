@@ -1,6 +1,7 @@
 //! The state of the server: issuers, sessions and the service stack of each resource, built from a
 //! plan.
 
+mod broker;
 mod builder;
 mod ending;
 mod metrics;
@@ -17,6 +18,7 @@ use std::{
 };
 
 use http::StatusCode;
+use portcullis_broker::Broker;
 use portcullis_guard::OriginPolicy;
 use portcullis_metadata::{Clock, ResourceUri};
 use portcullis_telemetry::AccessLog;
@@ -25,6 +27,7 @@ use serde_json::Value;
 use tokio::{task::JoinSet, time::timeout};
 
 use self::{
+    broker::ConfiguredBroker,
     builder::{ConfiguredIssuer, PreviousParts, StateBuilder},
     replaced::ReplacedResources,
     resource::Resource,
@@ -49,7 +52,9 @@ const KEY_FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct ServerState {
     process: Process,
     resources: Vec<Arc<Resource>>,
+    /// With that of the broker, if there is one.
     issuers: Vec<ConfiguredIssuer>,
+    broker: Option<ConfiguredBroker>,
     limits: SharedLimits,
     limit_registry: LimitRegistry,
     origins: OriginPolicy,
@@ -77,6 +82,7 @@ impl ServerState {
         );
         let parts = previous.map(|previous| PreviousParts {
             issuers: &previous.issuers,
+            broker: previous.broker.as_ref(),
             resources: &previous.resources,
             cached_tokens: previous.cached_tokens,
         });
@@ -86,8 +92,10 @@ impl ServerState {
             previous: parts,
             limits: &limits,
         };
-        let issuers = builder.issuers()?;
-        let resources = builder.resources(&issuers)?;
+        let mut issuers = builder.issuers()?;
+        let broker = builder.broker()?;
+        let resources = builder.resources(&issuers, broker.as_ref())?;
+        issuers.extend(broker.as_ref().map(|broker| broker.issuer.clone()));
         let of_rules = resources.iter().flat_map(|resource| {
             let limits = resource.rule_limits.iter().enumerate();
             limits.map(|(position, rule)| {
@@ -108,6 +116,7 @@ impl ServerState {
             process: process.clone(),
             resources,
             issuers,
+            broker,
             limits,
             origins: plan.origins.clone(),
             shutdown_timeout: plan.shutdown_timeout,
@@ -115,6 +124,19 @@ impl ServerState {
             cached_tokens: plan.limits.cached_tokens,
             forwarded_headers: ForwardedHeaders::new(plan.rates.proxies.clone()),
         })
+    }
+
+    /// Lets the ends at the broker reach the tokens that this state caches. Call this when new
+    /// requests use it.
+    pub(super) fn receive_broker_ends(&self) {
+        if let (Some(configured), Some(process)) = (&self.broker, &self.process.broker) {
+            process.ends.set_issuer(&configured.issuer.issuer);
+        }
+    }
+
+    /// Returns the broker, if there is one.
+    pub(super) fn broker(&self) -> Option<&Arc<Broker>> {
+        self.broker.as_ref().map(|configured| &configured.broker)
     }
 
     /// Applies the connection limits of the plan that this state was built from to upstreams of the

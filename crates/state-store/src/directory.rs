@@ -31,6 +31,8 @@ pub struct StateDirectory {
 impl StateDirectory {
     /// The name of the file of [`audit_key`](Self::audit_key).
     pub const AUDIT_KEY: &'static str = "audit-key";
+    /// The name of the file with the keys of the broker.
+    pub const BROKER_KEYS: &'static str = "broker-keys";
 
     /// Opens a directory and locks it. A missing one is created. One that other users can access
     /// gets mode 0700.
@@ -105,26 +107,48 @@ impl StateDirectory {
         self.keys(Self::AUDIT_KEY).map(|(_, text)| text)
     }
 
-    /// Returns the path and the content of a file with secrets. A missing one is generated.
-    fn keys(&self, name: &str) -> Result<(PathBuf, Zeroizing<String>), StateError> {
+    /// Returns the content of a file with secrets that has this name. `None` if there is no such
+    /// file. Does not check the secrets.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, is too large, or if other users can access it.
+    pub fn secret_file(&self, name: &str) -> Result<Option<Zeroizing<String>>, StateError> {
         let path = self.path.join(name);
-        let text = match File::open(&path) {
-            Ok(file) => read_keys(&path, &file)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.generate_keys(&path)?,
-            Err(error) => return Err(StateError::io(&path)(error)),
-        };
-        Ok((path, text))
+        match File::open(&path) {
+            Ok(file) => read_keys(&path, &file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StateError::io(&path)(error)),
+        }
     }
 
-    /// Writes a file with one random secret. It appears under its name only when it is complete.
-    fn generate_keys(&self, path: &Path) -> Result<Zeroizing<String>, StateError> {
-        let mut secret = Zeroizing::new([0; 32]);
-        getrandom::fill(&mut *secret).map_err(|_| StateError::NoRandomness)?;
-        let text = Zeroizing::new(STANDARD.encode(*secret) + "\n");
-        self.replace(path, text.as_bytes())
+    /// Returns the content of a file with secrets that has this name. A missing one is stored with
+    /// the secrets of `generate`, which returns `None` if it has no random bytes. The file appears
+    /// under its name only when it is complete.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written, is too large, if other users can access it, or
+    /// if no secrets are generated.
+    pub fn secret_file_or_generate(
+        &self,
+        name: &str,
+        generate: impl FnOnce() -> Option<Zeroizing<String>>,
+    ) -> Result<Zeroizing<String>, StateError> {
+        if let Some(text) = self.secret_file(name)? {
+            return Ok(text);
+        }
+        let text = generate().ok_or(StateError::NoRandomness)?;
+        let path = self.path.join(name);
+        self.replace(&path, text.as_bytes())
             .map_err(io::Error::from)
-            .map_err(StateError::io(path))?;
+            .map_err(StateError::io(&path))?;
         Ok(text)
+    }
+
+    /// Returns the path and the content of a file with secrets. A missing one gets one random
+    /// secret.
+    fn keys(&self, name: &str) -> Result<(PathBuf, Zeroizing<String>), StateError> {
+        let text = self.secret_file_or_generate(name, random_key)?;
+        Ok((self.path.join(name), text))
     }
 
     /// Replaces a file of this directory atomically. The directory is locked, so the temporary file
@@ -132,6 +156,13 @@ impl StateDirectory {
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
         portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)
     }
+}
+
+/// Returns one random secret. `None` if the operating system returns no random bytes.
+fn random_key() -> Option<Zeroizing<String>> {
+    let mut secret = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut *secret).ok()?;
+    Some(Zeroizing::new(STANDARD.encode(*secret) + "\n"))
 }
 
 pub(crate) fn parse_keys(path: PathBuf, text: &str) -> Result<SessionKeys, StateError> {
@@ -223,6 +254,30 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         assert_eq!(code(directory.audit_key()), Some("state.exposed"));
+    }
+
+    /// Keys of the broker are generated once, and only on request. Others cannot read them.
+    #[test]
+    fn other_secrets_are_generated_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let name = StateDirectory::BROKER_KEYS;
+        assert_eq!(directory.secret_file(name).unwrap(), None);
+        assert_eq!(
+            code(directory.secret_file_or_generate(name, || None)),
+            Some("state.no_randomness")
+        );
+        assert_eq!(directory.secret_file(name).unwrap(), None);
+        let generated = |text: &str| {
+            let text = Zeroizing::new(text.to_owned());
+            directory.secret_file_or_generate(name, || Some(text))
+        };
+        assert_eq!(*generated("first").unwrap(), "first");
+        assert_eq!(*generated("second").unwrap(), "first");
+        let file = parent.path().join(name);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(code(generated("third")), Some("state.exposed"));
     }
 
     /// E12: an operator can add a key. Unusable keys are errors, never replaced by new ones.

@@ -9,8 +9,10 @@ mod provider_issuer;
 mod resources;
 mod warnings;
 
-use anyhow::ensure;
-use portcullis_broker::BrokerSettings;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use portcullis_broker::{BrokerKeys, BrokerSettings};
 use portcullis_discovery::FetchSettings;
 use portcullis_metadata::{Issuer, IssuerError};
 use url::Url;
@@ -25,8 +27,6 @@ pub(super) use warnings::warnings;
 const MAX_PROVIDERS: usize = 16;
 /// The most resource servers elsewhere.
 const MAX_INTROSPECTION_CLIENTS: usize = 256;
-/// The fewest bytes of the keys.
-const MIN_KEYS: usize = 32;
 
 /// The authorization server of this server.
 pub struct BrokerPlan {
@@ -34,8 +34,8 @@ pub struct BrokerPlan {
     pub settings: BrokerSettings,
     /// How each provider is reached, in the order of the providers.
     pub fetch: Vec<FetchSettings>,
-    /// The source of its keys. `None` if they are generated in the state directory.
-    pub keys: Option<SecretSource>,
+    /// Its keys. `None` if they are generated in the state directory.
+    pub keys: Option<Arc<BrokerKeys>>,
     /// The fingerprint of its settings, of its resources, and of the content of its files.
     pub fingerprint: Fingerprint,
 }
@@ -74,9 +74,8 @@ pub(super) fn plan(
         |client, errors| resources.introspection_client(client, errors),
     );
     check_introspection_clients(broker, errors);
-    let keys = errors.take("keys", check_keys(broker.keys.as_ref()));
+    let keys = errors.take("keys", broker.keys.as_ref().map(keys).transpose());
     let (providers, fetch) = providers?.into_iter().unzip();
-    keys?;
     Some(BrokerPlan {
         settings: BrokerSettings {
             issuer: issuer.clone(),
@@ -90,7 +89,7 @@ pub(super) fn plan(
             introspection_clients: introspection?,
         },
         fetch,
-        keys: broker.keys.clone(),
+        keys: keys?,
         fingerprint,
     })
 }
@@ -170,15 +169,11 @@ fn check_introspection_clients(broker: &Broker, errors: &mut Diagnostics<'_>) {
     }
 }
 
-/// Checks that the keys can be read, and are long enough not to be guessed.
-fn check_keys(source: Option<&SecretSource>) -> anyhow::Result<()> {
-    let Some(source) = source else {
-        return Ok(());
-    };
-    let length = source.read()?.secret().len();
-    ensure!(
-        length >= MIN_KEYS,
-        "{source} has {length} bytes and needs {MIN_KEYS}; generate it with `openssl rand -base64 32`"
-    );
-    Ok(())
+/// Reads the keys.
+fn keys(source: &SecretSource) -> anyhow::Result<Arc<BrokerKeys>> {
+    let secret = source.read()?;
+    let keys = BrokerKeys::parse(secret.secret())
+        .map_err(|error| anyhow!("{error}; write the content of a file broker-keys there, which a server without broker.keys generates in its state directory"))
+        .with_context(|| source.to_string())?;
+    Ok(Arc::new(keys))
 }

@@ -25,6 +25,11 @@ pub struct Fingerprint(u64);
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl Fingerprint {
+    /// Returns the fingerprint of what a server derives itself, such as public keys.
+    pub fn of_derived(content: &[u8]) -> Self {
+        Self(KEY.hash_one(content))
+    }
+
     /// Returns the fingerprint of the content of a file; see [`and_file`](Self::and_file).
     pub(super) fn of_file(file: &Path) -> Self {
         Self::of(&()).and_file(Some(file))

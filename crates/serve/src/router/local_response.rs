@@ -27,7 +27,7 @@ const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// Why a request is rejected before it reaches a guard.
 #[derive(Clone, Copy, Debug, ReasonCodes)]
-enum Refusal {
+pub(super) enum Refusal {
     /// The request has more header fields than `limits.max_headers`.
     #[code = "headers.too_many"]
     TooManyHeaders,
@@ -37,13 +37,28 @@ enum Refusal {
     /// No resource has this path.
     #[code = "path.unknown"]
     UnknownPath,
+    /// The broker already answers 512 requests, or receives the bodies of 1,024.
+    #[code = "broker.busy"]
+    BrokerBusy,
+    /// The body of a request to the broker is longer than 32 KiB.
+    #[code = "broker.body_too_large"]
+    BrokerBodyTooLarge,
+    /// The body of a request to the broker did not arrive within 10 s.
+    #[code = "broker.body_timeout"]
+    BrokerBodyTimeout,
+    /// The body of a request to the broker ended early.
+    #[code = "broker.body_incomplete"]
+    BrokerBodyIncomplete,
+    /// The broker failed to answer.
+    #[code = "broker.failed"]
+    BrokerFailed,
 }
 
 /// What a response has besides the headers that all have.
-struct Answer {
+pub(super) struct Answer {
     status: StatusCode,
     /// The reason code of a rejection.
-    code: Option<&'static str>,
+    pub(super) code: Option<&'static str>,
     body: String,
     media_type: HeaderValue,
 }
@@ -92,13 +107,23 @@ pub(super) fn replicas_unreachable<B>(
 }
 
 impl Answer {
-    fn rejected(status: StatusCode, code: &'static str, body: &str) -> Self {
+    pub(super) fn rejected(status: StatusCode, code: &'static str, body: &str) -> Self {
         Self {
             status,
             code: Some(code),
             body: body.to_owned(),
             media_type: TEXT,
         }
+    }
+
+    /// Returns the response without the identifier of its request.
+    pub(super) fn response(&self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::from(self.body.clone()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, self.media_type.clone());
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
     }
 }
 
@@ -146,11 +171,9 @@ fn finish<B>(
         latency: started.elapsed(),
         details: Details::default(),
     });
-    let mut response = Response::new(Full::from(answer.body));
-    *response.status_mut() = answer.status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, answer.media_type);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(RequestId::HEADER, request_id.to_header_value());
+    let mut response = answer.response();
     response
+        .headers_mut()
+        .insert(RequestId::HEADER, request_id.to_header_value());
+    response.map(Full::from)
 }

@@ -15,6 +15,7 @@ use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
 use super::{
+    broker::ConfiguredBroker,
     process::Process,
     resource::{Resource, ResourceInputs, RuleLimit},
     upstream::ResourceUpstream,
@@ -38,6 +39,7 @@ pub(super) struct StateBuilder<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct PreviousParts<'a> {
     pub(super) issuers: &'a [ConfiguredIssuer],
+    pub(super) broker: Option<&'a ConfiguredBroker>,
     pub(super) resources: &'a [Arc<Resource>],
     /// The maximum number of cached tokens of each resource.
     pub(super) cached_tokens: usize,
@@ -87,14 +89,23 @@ impl StateBuilder<'_> {
             .collect()
     }
 
+    /// Builds the broker of the plan, if there is one. See [`ConfiguredBroker::new`].
+    pub(super) fn broker(&self) -> anyhow::Result<Option<ConfiguredBroker>> {
+        let previous = self.previous.and_then(|previous| previous.broker);
+        let plan = self.plan.broker.as_ref();
+        plan.map(|plan| ConfiguredBroker::new(plan, self.process, previous))
+            .transpose()
+    }
+
     /// Builds the resources in the order of the plan. Fails with the key of the first resource that
     /// cannot be built.
     pub(super) fn resources(
         &self,
         issuers: &[ConfiguredIssuer],
+        broker: Option<&ConfiguredBroker>,
     ) -> anyhow::Result<Vec<Arc<Resource>>> {
         let build = |(position, plan)| {
-            self.resource(plan, issuers)
+            self.resource(plan, issuers, broker)
                 .map_err(|error| diagnostic(&format!("resource[{position}]"), &error).into())
         };
         self.plan.resources.iter().enumerate().map(build).collect()
@@ -106,11 +117,14 @@ impl StateBuilder<'_> {
         &self,
         plan: &ResourcePlan,
         issuers: &[ConfiguredIssuer],
+        broker: Option<&ConfiguredBroker>,
     ) -> anyhow::Result<Arc<Resource>> {
+        let broker = broker.filter(|_| plan.accepts_broker);
         let issuers: Vec<&ConfiguredIssuer> = plan
             .issuers
             .iter()
             .map(|position| &issuers[*position])
+            .chain(broker.map(|broker| &broker.issuer))
             .collect();
         let inputs = ResourceInputs {
             shared: self.plan.shared,

@@ -6,6 +6,7 @@ use portcullis_metadata::Clock;
 use portcullis_session::SessionStore;
 
 use crate::{
+    broker::process::BrokerProcess,
     observers::Observers,
     persistence::session_persistence::SessionPersistence,
     replicas::Replicas,
@@ -22,6 +23,8 @@ pub(crate) struct Process {
     pub(crate) sessions: SessionStore,
     /// The connection to other replicas. `None` if there is one replica.
     pub(crate) replicas: Option<Replicas>,
+    /// `None` without a broker.
+    pub(crate) broker: Option<BrokerProcess>,
     /// The open event streams.
     pub(crate) streams: StreamRegistry,
     pub(crate) clock: Arc<dyn Clock>,
@@ -59,6 +62,7 @@ impl Process {
         let process = Self {
             sessions,
             replicas: persistence.replicas().cloned(),
+            broker: None,
             streams,
             clock,
             product,
@@ -69,5 +73,10 @@ impl Process {
             max_sessions: plan.session.settings.max_total,
         };
         (process, ender)
+    }
+
+    /// Adds what of the broker outlives a configuration.
+    pub(crate) fn with_broker(self, broker: Option<BrokerProcess>) -> Self {
+        Self { broker, ..self }
     }
 }

@@ -1,0 +1,6 @@
+//! The authorization server of `[broker]`: what of it outlives a configuration, its limits, and
+//! what is reported of it.
+
+pub(crate) mod observer;
+pub(crate) mod persistence;
+pub(crate) mod process;

@@ -1,0 +1,177 @@
+//! [`BrokerPersistence`]: the records of the broker, and its keys if they are not configured.
+
+use std::{fmt, sync::Arc};
+
+use anyhow::{anyhow, bail};
+use parking_lot::Mutex;
+use portcullis_broker::BrokerKeys;
+use portcullis_config::{Diagnostic, KeyPath, plan::Plan};
+use portcullis_metadata::Clock;
+use portcullis_state_store::{
+    StateDirectory, StateError,
+    records::{FileRecords, MemoryRecords, RecordStore},
+};
+use zeroize::Zeroizing;
+
+/// The key of the configuration that most errors are about.
+const KEYS: &str = "broker.keys";
+
+/// The records and the keys of the broker, opened before anything else starts.
+pub(crate) struct BrokerPersistence {
+    pub(crate) records: Arc<dyn RecordStore>,
+    pub(crate) keys: KeysOrigin,
+}
+
+/// Where the keys of the broker come from.
+#[derive(Clone)]
+pub(crate) enum KeysOrigin {
+    /// They are those of the plan.
+    Configured,
+    /// They were generated in memory.
+    Generated(Arc<BrokerKeys>),
+    /// They are in the state directory.
+    Stored(Arc<StoredKeys>),
+}
+
+/// The keys in the state directory, which an operator can replace while the process runs.
+pub(crate) struct StoredKeys {
+    directory: StateDirectory,
+    current: Mutex<(Zeroizing<String>, Arc<BrokerKeys>)>,
+}
+
+impl BrokerPersistence {
+    /// Keeps the records in memory, and the keys as well if they are not configured. Fails if keys
+    /// cannot be generated.
+    pub(crate) fn in_memory(plan: &Plan, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        let keys = match is_configured(plan) {
+            true => KeysOrigin::Configured,
+            false => KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&*BrokerKeys::generate()?)?)),
+        };
+        Ok(Self {
+            records: Arc::new(MemoryRecords::new(clock)),
+            keys,
+        })
+    }
+
+    /// Opens the records in the state directory, and the keys in it if they are not configured.
+    /// Missing ones are generated. Fails with the key of the configuration and the fix if something
+    /// cannot be used: without its records, a broker would forget which tokens it revoked.
+    pub(crate) fn open(
+        plan: &Plan,
+        directory: &StateDirectory,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        let keys = match is_configured(plan) {
+            true => KeysOrigin::Configured,
+            false => KeysOrigin::Stored(Arc::new(StoredKeys::open(directory)?)),
+        };
+        let records = FileRecords::open(directory, clock).map_err(|error| {
+            anyhow!(
+                "state_dir: {error}; or set state_dir to another directory, which signs all users out [{}]",
+                error.code()
+            )
+        })?;
+        Ok(Self {
+            records: Arc::new(records),
+            keys,
+        })
+    }
+}
+
+/// Returns why a server with a broker does not start without its state directory, and the fixes.
+pub(crate) fn refusal(error: &StateError) -> String {
+    format!(
+        "state_dir: {error}; or set state_dir to another directory; or set state_dir = \"off\", with which all users must sign in \
+         again after each start [{}]",
+        error.code()
+    )
+}
+
+fn is_configured(plan: &Plan) -> bool {
+    plan.broker
+        .as_ref()
+        .is_some_and(|broker| broker.keys.is_some())
+}
+
+impl KeysOrigin {
+    /// Returns the keys for a plan that has no keys or, if it has some, these. Reads the file in the
+    /// state directory again, and fails if it cannot be used.
+    pub(crate) fn current(
+        &self,
+        configured: Option<&Arc<BrokerKeys>>,
+    ) -> anyhow::Result<Arc<BrokerKeys>> {
+        match (configured, self) {
+            (Some(keys), _) => Ok(Arc::clone(keys)),
+            (None, Self::Generated(keys)) => Ok(Arc::clone(keys)),
+            (None, Self::Stored(stored)) => stored.read(),
+            // A reload cannot remove configured keys.
+            (None, Self::Configured) => bail!("the keys of the broker are not configured any more"),
+        }
+    }
+}
+
+impl StoredKeys {
+    fn open(directory: &StateDirectory) -> anyhow::Result<Self> {
+        let text = directory
+            .secret_file_or_generate(StateDirectory::BROKER_KEYS, || BrokerKeys::generate().ok());
+        let text = text.map_err(|error| unusable(&error))?;
+        let keys = parse(directory, &text)?;
+        Ok(Self {
+            directory: directory.clone(),
+            current: Mutex::new((text, keys)),
+        })
+    }
+
+    /// Returns the keys in the file. They are the same value as before if the file has the same
+    /// content.
+    fn read(&self) -> anyhow::Result<Arc<BrokerKeys>> {
+        let text = self.directory.secret_file(StateDirectory::BROKER_KEYS);
+        let text = text.map_err(|error| unusable(&error))?;
+        let path = self.directory.path().join(StateDirectory::BROKER_KEYS);
+        let missing = || {
+            let text = format!(
+                "the file {} does not exist any more; restore it: without it, all users must sign in again",
+                path.display()
+            );
+            diagnostic(&text)
+        };
+        let text = text.ok_or_else(missing)?;
+        let mut current = self.current.lock();
+        if *current.0 != *text {
+            let keys = parse(&self.directory, &text)?;
+            *current = (text, keys);
+        }
+        Ok(Arc::clone(&current.1))
+    }
+}
+
+impl fmt::Debug for StoredKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredKeys")
+            .field("directory", &self.directory.path())
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse(directory: &StateDirectory, text: &str) -> anyhow::Result<Arc<BrokerKeys>> {
+    let path = directory.path().join(StateDirectory::BROKER_KEYS);
+    let keys = BrokerKeys::parse(text).map_err(|error| {
+        diagnostic(&format!(
+            "the keys in {} cannot be used: {error}; restore the file from a backup, or delete it to get new keys, which signs all users \
+             out",
+            path.display()
+        ))
+    })?;
+    Ok(Arc::new(keys))
+}
+
+fn unusable(error: &StateError) -> Diagnostic {
+    diagnostic(&format!(
+        "the keys of the broker cannot be read: {error} [{}]",
+        error.code()
+    ))
+}
+
+fn diagnostic(text: &str) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(KEYS), text)
+}
