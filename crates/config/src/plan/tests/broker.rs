@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, io::Write as _};
 
+use portcullis_broker::BrokerKeys;
 use portcullis_identity_provider::ProviderKind;
 use tempfile::NamedTempFile;
 
@@ -209,11 +210,24 @@ fn scopes_come_from_the_resources() {
     );
 }
 
+/// Keys that cannot be used are an error with the name of the key and of the file, and without a
+/// part of a secret.
+#[test]
+fn malformed_keys_are_refused() {
+    let error = broker(&[("[broker]", "[broker]\nkeys = { file = \"SECRET\" }")]);
+    let error = format!("{:#}", error.err().unwrap());
+    assert!(error.starts_with("broker.keys: the file /"), "{error}");
+    assert!(error.contains("line 1 is not a purpose"), "{error}");
+    assert!(!error.contains("0123456789abcdef"), "{error}");
+}
+
 /// All values of the table are in the settings.
 #[test]
 fn all_values_are_planned() {
     let logo = NamedTempFile::new().unwrap();
     fs::write(logo.path(), "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").unwrap();
+    let keys = NamedTempFile::new().unwrap();
+    fs::write(keys.path(), &*BrokerKeys::generate().unwrap()).unwrap();
     let lines = format!(
         r##"[broker]
         clients = {{ redirect_hosts = ["*.Example.com", "bücher.example"], registration = false, max_registered = 7 }}
@@ -225,11 +239,12 @@ fn all_values_are_planned() {
         remember_consent = true
         paste_callback = false
         claims = {{ email = "email", subject = "sub" }}
-        keys = {{ file = "SECRET" }}
+        keys = {{ file = "{}" }}
         page = {{ name = "Example", logo_file = "{}", accent = "#0b57D0" }}
         scope_descriptions = {{ "mcp:tools" = "Use the tools" }}
         introspection = [{{ client_id = "rs", client_secret = {{ file = "SECRET" }}, resource = "/mcp" }}]
         "##,
+        keys.path().display(),
         logo.path().display()
     );
     let plan = broker(&[("[broker]", &lines)]).unwrap().broker.unwrap();
