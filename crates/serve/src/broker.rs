@@ -4,3 +4,5 @@
 pub(crate) mod observer;
 pub(crate) mod persistence;
 pub(crate) mod process;
+#[cfg(test)]
+mod tests;

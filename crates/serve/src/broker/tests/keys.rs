@@ -1,0 +1,64 @@
+//! The records and the keys of the broker in the state directory.
+
+use std::{fs, sync::Arc};
+
+use portcullis_broker::BrokerKeys;
+use portcullis_metadata::SystemClock;
+use portcullis_state_store::StateDirectory;
+
+use super::{super::persistence::BrokerPersistence, TestServer, plan};
+
+fn open(directory: &tempfile::TempDir) -> anyhow::Result<BrokerPersistence> {
+    let directory = StateDirectory::open(directory.path()).unwrap();
+    BrokerPersistence::open(&plan(&[]), &directory, Arc::new(SystemClock::new()))
+}
+
+async fn key_id(server: &TestServer) -> String {
+    let keys = server.get("/oauth/jwks").await.json();
+    keys["keys"][0]["kid"].as_str().unwrap().to_owned()
+}
+
+/// The keys are generated once. A file with other keys takes effect at a reload, and the issuer of
+/// the tokens has them then.
+#[tokio::test]
+async fn keys_are_kept_and_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(StateDirectory::BROKER_KEYS);
+    let server = TestServer::with(&plan(&[]), open(&directory).unwrap());
+    let first = key_id(&server).await;
+    drop(server);
+    let server = TestServer::with(&plan(&[]), open(&directory).unwrap());
+    assert_eq!(key_id(&server).await, first);
+    let issuer = Arc::clone(server.state.load().issuers().last().unwrap());
+    server.reload(&plan(&[]));
+    assert!(Arc::ptr_eq(
+        &issuer,
+        server.state.load().issuers().last().unwrap()
+    ));
+    fs::write(&file, &*BrokerKeys::generate().unwrap()).unwrap();
+    server.reload(&plan(&[]));
+    assert_ne!(key_id(&server).await, first);
+    assert!(!Arc::ptr_eq(
+        &issuer,
+        server.state.load().issuers().last().unwrap()
+    ));
+}
+
+/// A server does not start with keys or records that it cannot use: it would forget which tokens it
+/// revoked, or sign all users out. The error names the file.
+#[tokio::test]
+async fn unusable_files_refuse_the_start() {
+    for (name, key) in [
+        (StateDirectory::BROKER_KEYS, "broker.keys: "),
+        ("records.redb", "state_dir: "),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        drop(open(&directory).unwrap());
+        let file = directory.path().join(name);
+        fs::write(&file, "damaged").unwrap();
+        let error = format!("{:#}", open(&directory).err().unwrap());
+        assert!(error.starts_with(key), "{error}");
+        assert!(error.contains(&file.display().to_string()), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "damaged");
+    }
+}
