@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     admin::AdminServer,
+    broker,
     limits::exchange::{self, CurrentLimits},
     persistence::session_persistence,
     reload::Reloader,
@@ -77,6 +78,9 @@ impl BackgroundTasks {
             tokio::spawn(session_persistence::record_last_uses(
                 process.sessions.clone(),
             ));
+        }
+        if let Some(broker) = process.broker {
+            tokio::spawn(broker::sweep::sweep(broker, process.clock));
         }
         let (last_sessions, sessions_at_shutdown) = oneshot::channel();
         let upstream_ends = tokio::spawn(upstream_ender.run(sessions_at_shutdown));

@@ -4,5 +4,6 @@
 pub(crate) mod observer;
 pub(crate) mod persistence;
 pub(crate) mod process;
+pub(crate) mod sweep;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use self::{
-    config_file_versions::ConfigFileVersions,
+    config_file_versions::{ConfigFileVersions, VersionedFile},
     key_material_files::{CHECK_PERIOD, KeyMaterialFiles},
 };
 use super::{limits::open_files, state::ServerState};
@@ -56,6 +56,8 @@ pub(super) struct Reloader {
     /// The content of the files and secrets that the running configuration names.
     contents: Contents,
     versions: ConfigFileVersions,
+    /// The file with the keys of the broker in the state directory, if it is in use.
+    broker_keys: Option<VersionedFile>,
     /// The number of clients' connections that the server accepts.
     max_connections: usize,
     /// The number of attempts.
@@ -77,7 +79,12 @@ impl Reloader {
             .as_ref()
             .map(|source| ConfigFileVersions::of(&source.file, &source.config))
             .unwrap_or_default();
+        let broker_keys = state.load().process().broker.as_ref().and_then(|broker| {
+            let path = broker.keys.file()?;
+            Some(VersionedFile::now(path))
+        });
         Self {
+            broker_keys,
             state,
             source,
             audit,
@@ -98,7 +105,7 @@ impl Reloader {
             tokio::select! {
                 _ = period.tick() => {
                     self.files.check();
-                    if self.watches() && self.versions.now() != self.versions {
+                    if self.watches() && self.has_changed_files() {
                         self.reload().await;
                     }
                 }
@@ -119,6 +126,12 @@ impl Reloader {
             .is_some_and(|source| source.config.reload == Reload::Watch)
     }
 
+    /// Returns whether a file has changed since the last reload.
+    fn has_changed_files(&self) -> bool {
+        let broker_keys = self.broker_keys.as_ref().map(VersionedFile::again);
+        broker_keys != self.broker_keys || self.versions.now() != self.versions
+    }
+
     /// Reads the configuration and replaces the running one, unless the new one cannot run.
     async fn reload(&mut self) {
         let Some(source) = &self.source else { return };
@@ -126,6 +139,7 @@ impl Reloader {
         let source = source.clone();
         // Taken before the files are read: a later change is then noticed.
         self.versions = self.versions.now();
+        self.broker_keys = self.broker_keys.as_ref().map(VersionedFile::again);
         let reading = spawn_blocking(move || Candidate::read(&source)).await;
         let result = match reading {
             Ok(Reading {
@@ -167,6 +181,12 @@ impl Reloader {
             kept,
         } = candidate;
         applied.extend(plan.contents.changed_since(&self.contents));
+        let previous = self.state.load_full();
+        applied.extend(previous.has_other_broker_keys().then(|| Change {
+            key: "broker.keys".to_owned(),
+            old: "former content".to_owned(),
+            new: "new content".to_owned(),
+        }));
         log_kept(&kept);
         if applied.is_empty() {
             tracing::info!(
@@ -176,7 +196,6 @@ impl Reloader {
             return Ok(());
         }
         let shortage = open_files::fit_reloaded(&mut plan, self.max_connections);
-        let previous = self.state.load_full();
         let current = Arc::new(ServerState::new(
             &plan,
             previous.process(),

@@ -134,6 +134,14 @@ impl ServerState {
         }
     }
 
+    /// Returns whether the keys of the broker in the state directory have changed.
+    pub(super) fn has_other_broker_keys(&self) -> bool {
+        match (&self.broker, &self.process.broker) {
+            (Some(configured), Some(process)) => configured.has_other_stored_keys(process),
+            _ => false,
+        }
+    }
+
     /// Returns the broker, if there is one.
     pub(super) fn broker(&self) -> Option<&Arc<Broker>> {
         self.broker.as_ref().map(|configured| &configured.broker)

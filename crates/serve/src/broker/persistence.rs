@@ -1,6 +1,6 @@
 //! [`BrokerPersistence`]: the records of the broker, and its keys if they are not configured.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use anyhow::{anyhow, bail};
 use parking_lot::Mutex;
@@ -94,6 +94,14 @@ fn is_configured(plan: &Plan) -> bool {
 }
 
 impl KeysOrigin {
+    /// Returns the file in the state directory, if the keys are there.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stored(stored) => Some(stored.path()),
+            Self::Configured | Self::Generated(_) => None,
+        }
+    }
+
     /// Returns the keys for a plan that has no keys or, if it has some, these. Reads the file in the
     /// state directory again, and fails if it cannot be used.
     pub(crate) fn current(
@@ -122,12 +130,17 @@ impl StoredKeys {
         })
     }
 
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join(StateDirectory::BROKER_KEYS)
+    }
+
     /// Returns the keys in the file. They are the same value as before if the file has the same
     /// content.
-    fn read(&self) -> anyhow::Result<Arc<BrokerKeys>> {
+    pub(crate) fn read(&self) -> anyhow::Result<Arc<BrokerKeys>> {
         let text = self.directory.secret_file(StateDirectory::BROKER_KEYS);
         let text = text.map_err(|error| unusable(&error))?;
-        let path = self.directory.path().join(StateDirectory::BROKER_KEYS);
+        let path = self.path();
         let missing = || {
             let text = format!(
                 "the file {} does not exist any more; restore it: without it, all users must sign in again",

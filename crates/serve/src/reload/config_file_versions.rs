@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConfigFileVersions(Vec<VersionedFile>);
 
+/// A file and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct VersionedFile {
+pub(super) struct VersionedFile {
     path: PathBuf,
     /// `None` if the file cannot be read.
     version: Option<FileVersion>,
@@ -37,19 +38,19 @@ impl ConfigFileVersions {
 
     /// Returns the present versions of the same files.
     pub(super) fn now(&self) -> Self {
-        Self(
-            self.0
-                .iter()
-                .map(|file| VersionedFile::now(file.path.clone()))
-                .collect(),
-        )
+        Self(self.0.iter().map(VersionedFile::again).collect())
     }
 }
 
 impl VersionedFile {
-    fn now(path: PathBuf) -> Self {
+    pub(super) fn now(path: PathBuf) -> Self {
         let version = FileVersion::of(&path);
         Self { path, version }
+    }
+
+    /// Returns the same file with its present version.
+    pub(super) fn again(&self) -> Self {
+        Self::now(self.path.clone())
     }
 }
 

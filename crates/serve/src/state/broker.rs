@@ -14,7 +14,7 @@ use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer};
 use tokio::runtime::Handle;
 
 use super::{builder::ConfiguredIssuer, process::Process};
-use crate::broker::{observer::BrokerEvents, process::BrokerProcess};
+use crate::broker::{observer::BrokerEvents, persistence::KeysOrigin, process::BrokerProcess};
 
 /// The broker of one configuration.
 #[derive(Clone)]
@@ -57,6 +57,16 @@ impl ConfiguredBroker {
             broker,
             issuer,
         })
+    }
+
+    /// Returns whether the file in the state directory has other keys than these, or cannot be used.
+    pub(super) fn has_other_stored_keys(&self, process: &BrokerProcess) -> bool {
+        match &process.keys {
+            KeysOrigin::Stored(stored) => stored
+                .read()
+                .map_or(true, |stored| !Arc::ptr_eq(&stored, &self.keys)),
+            KeysOrigin::Configured | KeysOrigin::Generated(_) => false,
+        }
     }
 }
 
