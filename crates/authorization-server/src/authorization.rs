@@ -1,9 +1,7 @@
 //! The authorization endpoint (RFC 6749 section 3.1).
 
 mod request;
-mod stored_request;
 mod users;
 
 pub use request::{AuthorizationError, AuthorizationRequest, Thumbprint, error_location};
-pub use stored_request::{StoredRequest, StoredRequestError};
 pub use users::{Authorization, User, Users, authorize};

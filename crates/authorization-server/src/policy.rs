@@ -1,7 +1,6 @@
 //! [`Policy`]: what a server decides about the requests of its clients.
 
 use portcullis_metadata::{Issuer, Scopes};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     client::{Client, RedirectUri},
@@ -70,8 +69,7 @@ pub trait Policy: Send + Sync {
 }
 
 /// Whether a client gets a refresh token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshRequest {
     /// No.
     No,

@@ -13,6 +13,5 @@ mod refresh;
 mod registration;
 mod store;
 mod stored_client;
-mod stored_request;
 mod support;
 mod tokens;
