@@ -3,11 +3,15 @@
 mod error;
 mod file;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis_records;
 
 use portcullis_metadata::UnixTime;
 use zeroize::Zeroizing;
 
 pub use self::{error::RecordError, file::FileRecords, memory::MemoryRecords};
+#[cfg(feature = "redis")]
+pub use self::{error::RedisFailure, redis_records::RedisRecords};
 
 /// A boxed future, as an object-safe trait returns it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -2,17 +2,17 @@
 
 mod acknowledgements;
 mod commands;
-mod failure;
+pub(crate) mod failure;
 mod generation;
-mod keys;
-mod membership;
+pub(crate) mod keys;
+pub(crate) mod membership;
 mod message;
 mod publishing;
 mod queue;
 mod receiver;
 mod record;
 mod replica;
-mod scripts;
+pub(crate) mod scripts;
 mod settings;
 mod state;
 mod status;

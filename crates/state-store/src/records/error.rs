@@ -43,10 +43,70 @@ pub enum RecordError {
     #[error("too many changes of records wait to be written")]
     #[code = "records.full_queue"]
     QueueFull,
+    /// Redis cannot be reached, does not answer in time, or refuses a command.
+    #[cfg(feature = "redis")]
+    #[error("Redis cannot be used for records: {0}")]
+    #[code = "records.redis"]
+    Redis(RedisFailure),
+    /// Redis can lose records in a crash.
+    #[cfg(feature = "redis")]
+    #[error(
+        "Redis can lose records in a crash; set `appendonly yes` and `appendfsync always` in its configuration"
+    )]
+    #[code = "records.redis_durability"]
+    RedisDurability,
+    /// Redis removes records when its memory is full.
+    #[cfg(feature = "redis")]
+    #[error(
+        "Redis removes records when its memory is full; set `maxmemory-policy noeviction` in its configuration"
+    )]
+    #[code = "records.redis_eviction"]
+    RedisEviction,
+    /// The user cannot read Redis's configuration.
+    #[cfg(feature = "redis")]
+    #[error(
+        "this user cannot ask Redis whether records survive a crash; allow it with `ACL SETUSER` and `+config|get`, or confirm in the \
+         settings that `appendonly yes`, `appendfsync always` and no `allkeys` eviction are set"
+    )]
+    #[code = "records.redis_config"]
+    RedisConfig,
     /// The store was closed, or its thread failed.
     #[error("the store of records is closed")]
     #[code = "records.closed"]
     Closed,
+}
+
+/// Why Redis cannot be used. Text of the server is escaped and at most 200 characters long.
+#[cfg(feature = "redis")]
+#[derive(Clone)]
+pub struct RedisFailure(Arc<redis::RedisError>);
+
+#[cfg(feature = "redis")]
+impl RedisFailure {
+    pub(super) fn error(&self) -> &redis::RedisError {
+        &self.0
+    }
+}
+
+#[cfg(feature = "redis")]
+impl std::fmt::Display for RedisFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::redis::failure::describe(&self.0))
+    }
+}
+
+#[cfg(feature = "redis")]
+impl std::fmt::Debug for RedisFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RedisFailure({self})")
+    }
+}
+
+#[cfg(feature = "redis")]
+impl From<redis::RedisError> for RecordError {
+    fn from(error: redis::RedisError) -> Self {
+        Self::Redis(RedisFailure(Arc::new(error)))
+    }
 }
 
 impl RecordError {

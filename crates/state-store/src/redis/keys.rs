@@ -19,7 +19,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// Returns the names that begin with this prefix.
     pub(crate) fn new(prefix: &str) -> Self {
-        let name = |name: &str| format!("{{{prefix}}}:{name}");
+        let name = |name: &str| name_with(prefix, name);
         Self {
             generation: name("generation"),
             replicas: name("replicas"),
@@ -33,6 +33,11 @@ impl Keys {
     pub(crate) fn channel_of(&self, connection: &str) -> String {
         format!("{}:{connection}", self.channel)
     }
+}
+
+/// Returns a name that begins with this prefix.
+pub(crate) fn name_with(prefix: &str, name: &str) -> String {
+    format!("{{{prefix}}}:{name}")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
     reason = "a test fails where something is missing"
 )]
 
+mod records;
 mod replica;
 mod server;
 
@@ -105,7 +106,7 @@ async fn ends_survive_a_loss_of_redis() {
     let early = Replica::start(&redis);
     assert_eq!(early.check(&kept), Err(ResolveError::NotReady));
 
-    redis.restart_empty();
+    redis.restart();
     let fresh = Replica::start(&redis);
     while fresh.journal.state() != RedisState::Complete {
         for session in [&ended, &unconfirmed] {
@@ -307,7 +308,7 @@ async fn revocations_reach_all_replicas() {
     assert!(one.journal.drop_tokens(second).await.is_err());
 
     one.journal.share_inactive_token([8; 16]);
-    redis.restart_empty();
+    redis.restart();
     for replica in [&one, &other] {
         replica.reaches(RedisState::Complete).await;
     }

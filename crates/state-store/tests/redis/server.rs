@@ -5,24 +5,42 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tempfile::TempDir;
+
 use super::TIMEOUT;
 
-/// A `redis-server` without persistence. It is killed when this is dropped.
+/// A `redis-server`. It is killed when this is dropped.
 pub(super) struct Redis {
     pub(super) port: u16,
+    /// The directory of a server with persistence.
+    directory: Option<TempDir>,
     process: Child,
 }
 
 impl Redis {
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    /// Starts a server without persistence. Returns `None` if it is not installed.
     pub(super) fn start() -> Option<Self> {
+        Self::start_in(None)
+    }
+
+    /// Starts a server that answers a change after it is on disk.
+    pub(super) fn start_durable() -> Option<Self> {
+        Self::start_in(Some(tempfile::tempdir().unwrap()))
+    }
+
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    fn start_in(directory: Option<TempDir>) -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap()
             .port();
-        match Self::run(port) {
-            Ok(process) => Some(Self { port, process }),
+        match Self::run(port, directory.as_ref()) {
+            Ok(process) => Some(Self {
+                port,
+                directory,
+                process,
+            }),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 eprintln!("SKIPPED: redis-server is not installed");
                 None
@@ -32,7 +50,7 @@ impl Redis {
     }
 
     /// Starts `redis-server` and waits until it answers.
-    fn run(port: u16) -> io::Result<Child> {
+    fn run(port: u16, directory: Option<&TempDir>) -> io::Result<Child> {
         let mut command = Command::new("redis-server");
         command.args([
             "--bind",
@@ -41,9 +59,13 @@ impl Redis {
             &port.to_string(),
             "--save",
             "",
-            "--appendonly",
-            "no",
         ]);
+        match directory {
+            Some(directory) => command
+                .args(["--appendonly", "yes", "--appendfsync", "always", "--dir"])
+                .arg(directory.path()),
+            None => command.args(["--appendonly", "no"]),
+        };
         let process = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -71,8 +93,9 @@ impl Redis {
         run_command(self.port, arguments).trim().to_owned()
     }
 
-    pub(super) fn restart_empty(&mut self) {
-        self.process = Self::run(self.port).unwrap();
+    /// Starts the server again, with what it has on disk.
+    pub(super) fn restart(&mut self) {
+        self.process = Self::run(self.port, self.directory.as_ref()).unwrap();
     }
 }
 
