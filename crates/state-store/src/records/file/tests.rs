@@ -5,6 +5,7 @@ mod kill;
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::MetadataExt as _,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
@@ -200,32 +201,69 @@ async fn a_damaged_file_is_an_error() {
     }
     drop(records);
     let intact = fs::read(&path).unwrap();
-    let is_usable = |content: &[u8], what: &str| {
+    let open_damaged = |content: &[u8]| {
         fs::write(&path, content).unwrap();
-        let code = code(open(parent.path()));
-        assert!(
-            ["", "records.corrupt", "records.version"].contains(&code),
-            "{what}: {code}"
-        );
-        code.is_empty()
+        open(parent.path())
     };
     for eighth in 0..8 {
-        assert!(!is_usable(
-            &intact[..intact.len() * eighth / 8],
-            "truncated"
-        ));
+        let truncated = &intact[..intact.len() * eighth / 8];
+        assert_eq!(code(open_damaged(truncated)), "records.corrupt", "{eighth}");
     }
-    assert!(!is_usable(&intact[..100], "truncated"));
-    assert!(!is_usable(b"another format", "another format"));
+    for other in [&intact[..100], b"another format"] {
+        assert_eq!(code(open_damaged(other)), "records.corrupt");
+    }
     let mut unusable = 0;
     for page in 0..intact.len() / 4096 {
         let mut damaged = intact.clone();
         damaged[page * 4096 + 100..page * 4096 + 164].fill(0xa5);
-        unusable += usize::from(!is_usable(&damaged, &format!("page {page}")));
+        match open_damaged(&damaged) {
+            Ok(records) => assert_eq!(numbered_changes(&records).await, 200, "a free page"),
+            Err(error) => {
+                assert_eq!(error.code(), "records.corrupt", "page {page}");
+                unusable += 1;
+            }
+        }
     }
     assert!(unusable > 5, "{unusable} damaged pages were noticed");
     fs::write(&path, &intact).unwrap();
     assert_eq!(numbered_changes(&open(parent.path()).unwrap()).await, 200);
+}
+
+/// A file that is damaged while it is open makes reads and changes fail, until it is restored.
+#[tokio::test]
+async fn damage_of_an_open_file_is_an_error() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join(RECORDS);
+    let records = open(parent.path()).unwrap();
+    for number in 0..200 {
+        drop(records.commit(numbered(number)));
+    }
+    drop(records);
+    let intact = fs::read(&path).unwrap();
+    let pages = intact.len() / 4096;
+    for first in (1..pages).step_by(3) {
+        fs::write(&path, &intact).unwrap();
+        let clock = ManualClock::new();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let records = FileRecords::open(&directory, Arc::new(clock.clone())).unwrap();
+        let mut damaged = fs::read(&path).unwrap();
+        damaged[first * 4096..].fill(0xa5);
+        fs::write(&path, &damaged).unwrap();
+        for number in 0..200_u64 {
+            let read = records.get(LEFT, number.to_string().as_bytes()).await;
+            assert!(["", "records.corrupt"].contains(&code(read)));
+        }
+        let changed = code(records.commit(numbered(200)).await);
+        assert!(["", "records.corrupt"].contains(&changed), "{changed}");
+        if changed.is_empty() {
+            continue;
+        }
+        assert_eq!(code(records.get(LEFT, b"last").await), "records.corrupt");
+        fs::write(&path, &intact).unwrap();
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(code(records.commit(numbered(200)).await), "");
+        assert_eq!(numbered_changes(&records).await, 201);
+    }
 }
 
 /// A database of another version is not used, and not changed.
@@ -245,7 +283,14 @@ fn another_version_is_an_error() {
 #[tokio::test]
 async fn the_file_is_created_completely() {
     let parent = tempfile::tempdir().unwrap();
-    fs::write(parent.path().join("records.new"), "half of a file").unwrap();
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let interrupted = RecordsFile::new(&directory).with_access(|_, mut file| {
+        file.write_all(b"half of a file")?;
+        Err(std::io::Error::from(std::io::ErrorKind::Interrupted).into())
+    });
+    assert_eq!(code(interrupted.create_if_missing()), "records.file");
+    drop(interrupted);
+    drop(directory);
     let records = open(parent.path()).unwrap();
     assert_eq!(numbered_changes(&records).await, 0);
     drop(records);
