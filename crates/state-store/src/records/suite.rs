@@ -7,7 +7,7 @@ use portcullis_testkit::ManualClock;
 use tokio::task::JoinSet;
 use zeroize::Zeroizing;
 
-use super::{Change, Condition, Outcome, RecordStore, StoredRecord, Table, Write};
+use super::{Change, Condition, MemoryRecords, Outcome, RecordStore, StoredRecord, Table, Write};
 
 const GRANTS: Table = Table("suite_grants");
 const CODES: Table = Table("suite_codes");
@@ -24,6 +24,7 @@ pub(crate) async fn run(store: Store, clock: &ManualClock) {
     expired_records_are_absent(&store, clock).await;
     one_of_many_wins(&store, clock).await;
     large_records_are_refused(&store, clock).await;
+    random_changes_are_those_in_memory(&store, clock).await;
 }
 
 fn record(value: &[u8], expires: UnixTime) -> StoredRecord {
@@ -286,4 +287,88 @@ async fn large_records_are_refused(store: &Store, clock: &ManualClock) {
     for key in [b"large".as_slice(), b"lease", b"winner"] {
         commit(store, [], [delete(LEASES, key)]).await;
     }
+}
+
+/// Pseudo-random numbers (xorshift).
+#[derive(Clone)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    fn table(&mut self) -> Table {
+        [GRANTS, CODES][self.below(2) as usize]
+    }
+
+    fn key(&mut self) -> &'static [u8] {
+        [b"".as_slice(), b"a", b"a\0", b"ab", b"\xff", b"\xff\xff"][self.below(6) as usize]
+    }
+
+    fn change(&mut self, now: UnixTime) -> Change {
+        let conditions = (0..self.below(3)).map(|_| match self.below(6) {
+            0 => Condition::Below {
+                table: self.table(),
+                max: self.below(6),
+            },
+            1..4 => value(self.table(), self.key(), None),
+            number => value(self.table(), self.key(), Some(&[number as u8 - 4])),
+        });
+        let conditions = conditions.collect();
+        let writes = (0..self.below(4)).map(|_| match self.below(4) {
+            0 => delete(self.table(), self.key()),
+            _ => {
+                let expires = now.saturating_add(Duration::from_secs(self.below(4)));
+                let record = record(&[self.below(2) as u8], expires);
+                put(self.table(), self.key(), record)
+            }
+        });
+        Change {
+            conditions,
+            writes: writes.collect(),
+        }
+    }
+}
+
+async fn random_changes_are_those_in_memory(store: &Store, clock: &ManualClock) {
+    let memory = MemoryRecords::new(Arc::new(clock.clone()));
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut outcomes = [0; 3];
+    for step in 0..500 {
+        let change = random.clone().change(clock.now());
+        let outcome = memory.commit(change).await.unwrap();
+        let change = random.change(clock.now());
+        let found = store.commit(change).await.unwrap();
+        assert_eq!(found, outcome, "step {step}");
+        outcomes[outcome as usize] += 1;
+
+        let (table, prefix) = (random.table(), random.key());
+        let after = (random.below(2) == 0).then(|| random.key());
+        let limit = random.below(5) as usize;
+        assert_eq!(
+            store.scan(table, prefix, after, limit).await.unwrap(),
+            memory.scan(table, prefix, after, limit).await.unwrap(),
+            "step {step}: {prefix:?} after {after:?}, {limit}"
+        );
+        assert_eq!(
+            store.get(table, prefix).await.unwrap(),
+            memory.get(table, prefix).await.unwrap()
+        );
+        assert_eq!(
+            store.count(table).await.unwrap(),
+            memory.count(table).await.unwrap()
+        );
+        clock.advance(Duration::from_millis(random.below(600)));
+        if random.below(5) == 0 {
+            store.sweep().await.unwrap();
+            memory.sweep().await.unwrap();
+        }
+    }
+    assert!(outcomes.iter().all(|times| *times > 20), "{outcomes:?}");
+    clock.advance(LIFETIME);
+    store.sweep().await.unwrap();
 }

@@ -273,3 +273,25 @@ async fn many_records_are_scanned_and_swept() {
     }
     assert_eq!(redis.command(&["DBSIZE"]), "0");
 }
+
+/// A record that another replica renews during a sweep stays.
+#[tokio::test]
+async fn a_sweep_spares_renewed_records() {
+    let Some(redis) = Redis::start_durable() else {
+        return;
+    };
+    let clock = ManualClock::new();
+    let soon = clock.now();
+    let later = soon.saturating_add(Duration::from_secs(60));
+    let [one, other] = [(); 2]
+        .map(|()| RedisRecords::new(&settings(redis.port), Arc::new(clock.clone())).unwrap());
+    for round in 0..100 {
+        one.commit(writes([put(LEFT, round, soon)])).await.unwrap();
+        let (swept, renewed) =
+            tokio::join!(other.sweep(), one.commit(writes([put(LEFT, round, later)])));
+        swept.unwrap();
+        renewed.unwrap();
+        let record = one.get(LEFT, &round.to_be_bytes()).await.unwrap();
+        assert_eq!(record.map(|record| record.expires), Some(later), "{round}");
+    }
+}
