@@ -55,6 +55,18 @@ fn follows(found: &Diagnostic, replaced: &[KeyPath]) -> bool {
         [.., Segment::Name(name)] if name == "issuers" => {
             has_unknown_table || has_error_in("issuer") || has_error_in("broker")
         }
+        // The kind decides which other keys a provider needs.
+        [
+            Segment::Name(broker),
+            Segment::Name(provider),
+            Segment::Index(position),
+            ..,
+        ] if broker == "broker"
+            && provider == "provider"
+            && has_error_in(&format!("broker.provider[{position}]")) =>
+        {
+            true
+        }
         // The broker's scopes and resources are those of the resources.
         [Segment::Name(table), ..] if table == "broker" => {
             has_unknown_table || has_error_in("resource") || has_error_in("base_url")
