@@ -239,6 +239,34 @@ mod tests {
         );
     }
 
+    /// J10: providers and resource servers elsewhere are named, too.
+    #[test]
+    fn tables_of_the_broker_are_named() {
+        let config = |tables: &str| {
+            from_text(&format!(
+                "base_url = 'https://a.example'\nresource = []\n{tables}"
+            ))
+            .unwrap()
+        };
+        let provider = |name: &str, scope: &str| {
+            format!(
+                "[[broker.provider]]\nname = '{name}'\nkind = 'oidc'\nclient_id = 'a'\nclient_secret = {{ env = 'A' }}\n\
+                 scopes = ['{scope}']\n"
+            )
+        };
+        let server = "[[broker.introspection]]\nclient_id = 'rs'\nclient_secret = { env = 'A' }\nresource = '/a'\n";
+        let old = config(&(provider("a", "x") + &provider("b", "x")));
+        let new = config(&(provider("b", "y") + server));
+        assert_eq!(
+            changes(&old, &new),
+            [
+                change("broker.introspection[\"rs\"]", "absent", "present"),
+                change("broker.provider[\"a\"]", "present", "absent"),
+                change("broker.provider[\"b\"].scopes", "[\"x\"]", "[\"y\"]"),
+            ]
+        );
+    }
+
     /// J2, J10: user, password and query of a URL are not shown, and their change is reported.
     #[test]
     fn secrets_are_not_shown() {

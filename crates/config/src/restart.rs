@@ -146,6 +146,11 @@ mod tests {
         )
     }
 
+    /// The keys that a broker has without its table.
+    const OF_BROKER: &str = "broker.access_token_lifetime broker.clients.documents broker.clients.max_registered \
+                             broker.clients.registration broker.max_unchecked broker.paste_callback broker.recheck \
+                             broker.refresh_reuse broker.remember_consent";
+
     /// J10: what needs a restart is named and stays as it is.
     #[test]
     fn settings_of_the_process_are_kept() {
@@ -183,6 +188,7 @@ mod tests {
                 "session.without_state",
             ),
             ("session.keys = [{ env = 'K' }]", "session.keys[0].env"),
+            ("broker.recheck = '2m'", OF_BROKER),
             ("limits.max_token = 9", "limits.max_token"),
             ("limits.max_connections = 9", "limits.max_connections"),
             ("limits.max_headers = 9", "limits.max_headers"),
@@ -203,6 +209,16 @@ mod tests {
                 "without {setting}"
             );
         }
+    }
+
+    /// J10: whether the broker's keys are configured or generated is decided at the start.
+    #[test]
+    fn configured_keys_of_the_broker_are_kept() {
+        let generated = "broker.recheck = '1m'";
+        let configured = "broker = { recheck = '1m', keys = { env = 'K' } }";
+        let kept = ("broker.keys.env".to_owned(), String::new());
+        assert_eq!(reload(generated, configured), kept);
+        assert_eq!(reload(configured, generated), kept);
     }
 
     /// J10: a reload applies everything else.
@@ -253,6 +269,11 @@ mod tests {
                 "",
                 "limits.in_flight_per_principal = 9",
                 "limits.in_flight_per_principal",
+            ),
+            (
+                "broker = { recheck = '1m', keys = { env = 'A' } }",
+                "broker = { recheck = '2m', keys = { env = 'B' } }",
+                "broker.keys.env broker.recheck",
             ),
             // Both configurations have TLS, or configured keys.
             (

@@ -82,7 +82,7 @@ impl Contents {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, path::Path};
 
     use super::*;
     use crate::from_text;
@@ -94,19 +94,37 @@ mod tests {
         let place = |name: &str| folder.path().join(name).display().to_string();
         let text = format!(
             "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\nca_file = '{}'\n\
-             client_secret = {{ file = '{}' }}\n[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'\nupstream_ca_file = '{}'",
+             client_secret = {{ file = '{}' }}\n[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'\nupstream_ca_file = '{}'\n\
+             [broker]\nkeys = {{ file = '{}' }}\npage.logo_file = '{}'\nprovider = [{{ kind = 'oidc', client_id = 'a', \
+             client_secret = {{ file = '{}' }}, ca_file = '{}' }}]\nintrospection = [{{ client_id = 'b', client_secret = \
+             {{ file = '{}' }}, resource = '/mcp' }}]",
             place("keys"),
             place("ca"),
             place("secret"),
-            place("upstream-ca")
+            place("upstream-ca"),
+            place("broker-keys"),
+            place("logo"),
+            place("provider-secret"),
+            place("provider-ca"),
+            place("introspection-secret")
         );
         let config = from_text(&text).unwrap();
+        let files = config.files();
         for (file, key) in [
             ("keys", "issuer[\"https://a.example\"].jwks_file"),
             ("ca", "issuer[\"https://a.example\"].ca_file"),
             ("secret", "issuer[\"https://a.example\"].client_secret"),
             ("upstream-ca", "resource[\"/mcp\"].upstream_ca_file"),
+            ("broker-keys", "broker.keys"),
+            ("logo", "broker.page.logo_file"),
+            ("provider-secret", "broker.provider[\"oidc\"].client_secret"),
+            ("provider-ca", "broker.provider[\"oidc\"].ca_file"),
+            (
+                "introspection-secret",
+                "broker.introspection[\"b\"].client_secret",
+            ),
         ] {
+            assert!(files.contains(&Path::new(&place(file))), "{file}");
             fs::write(place(file), "one").unwrap();
             let former = Contents::of(&config);
             assert_eq!(Contents::of(&config).changed_since(&former), []);

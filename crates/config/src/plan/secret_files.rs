@@ -150,6 +150,13 @@ mod tests {
                 [[issuer]]
                 issuer = "https://auth.example.com"
                 client_secret = { file = "secret" }
+                [broker]
+                keys = { file = "secret" }
+                introspection = [{ client_id = "a", client_secret = { file = "secret" }, resource = "/mcp" }]
+                [[broker.provider]]
+                kind = "oidc"
+                client_id = "b"
+                client_secret = { file = "secret" }
             "#;
             let config = from_text(text).unwrap();
             for (mode, reason) in [
@@ -179,6 +186,9 @@ mod tests {
                     "shared.password",
                     "traces.headers.authorization",
                     "issuer[\"https://auth.example.com\"].client_secret",
+                    "broker.provider[\"oidc\"].client_secret",
+                    "broker.keys",
+                    "broker.introspection[\"a\"].client_secret",
                     "tls.key",
                 ];
                 assert_eq!(

@@ -65,6 +65,12 @@ fn host(text: &str) -> anyhow::Result<Box<str>> {
             "redirect_hosts has {shown:?}, which is an address; write the name of the host"
         );
     };
+    // Parsing decodes escapes, and maps other characters to ASCII.
+    let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    ensure!(
+        name.bytes().all(is_in_name),
+        "redirect_hosts has {shown:?}, which is not the name of a host; write it as \"app.example.com\""
+    );
     ensure!(
         prefix.is_empty() || name.trim_matches('.').contains('.'),
         "redirect_hosts has {shown:?}, which includes hosts of others; add the rest of the name, as in \"*.example.com\""
@@ -100,4 +106,71 @@ fn check_identification(configured: &BrokerClients) -> anyhow::Result<()> {
         "registration and documents are both false, so that no client can be identified; remove one"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RG2: names and stars for subdomains are accepted, in the form in which URLs have them.
+    #[test]
+    fn hosts_are_normalized() {
+        for (text, expected) in [
+            ("app.example.com", "app.example.com"),
+            ("App.Example.COM", "app.example.com"),
+            ("*.Example.com", "*.example.com"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("intranet", "intranet"),
+        ] {
+            assert_eq!(&*host(text).unwrap(), expected);
+        }
+    }
+
+    /// RG2: a pattern that includes hosts of others, or is more than a host, is rejected.
+    #[test]
+    fn wide_patterns_are_rejected() {
+        for text in [
+            "",
+            "*",
+            "*.",
+            "*.*",
+            "*.com",
+            "*.com.",
+            "*example.com",
+            "a.*.example.com",
+            "**.example.com",
+            "%2a.example.com",
+            "\u{ff0a}.example.com",
+            "https://app.example.com",
+            "//app.example.com",
+            "app.example.com/",
+            "app.example.com:443",
+            "me@app.example.com",
+            "app.example.com.",
+            "app example.com",
+            "127.0.0.1",
+            "0x7f.1",
+            "[::1]",
+            "*.127.0.0.1",
+        ] {
+            assert!(host(text).is_err(), "{text}: {:?}", host(text));
+        }
+    }
+
+    proptest! {
+        /// RG2: an accepted entry is a plain host or one star and a plain host, and parsing it again
+        /// changes nothing.
+        #[test]
+        fn accepted_hosts_are_plain(text in "(\\*\\.)?[a-zA-Z0-9*.:/@?#%ü-]{0,24}|\\PC{0,24}") {
+            if let Ok(accepted) = host(&text) {
+                let name = accepted.strip_prefix("*.").unwrap_or(&accepted);
+                prop_assert_eq!(accepted.starts_with("*."), text.starts_with("*."));
+                prop_assert!(!name.is_empty() && !name.contains(['*', ':', '/', '@', '?', '#', '%']));
+                prop_assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase()));
+                prop_assert_eq!(&*host(&accepted).unwrap(), &*accepted);
+            }
+        }
+    }
 }

@@ -85,3 +85,46 @@ fn check_unchecked(max_unchecked: Span, recheck: Span) -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Lifetimes that are accepted contain each other, and have bounds.
+        #[test]
+        fn accepted_lifetimes_are_bounded(seconds in prop::array::uniform5(edges())) {
+            let [access_token, grant, refresh_reuse, recheck, max_unchecked] = seconds.map(Span::secs);
+            let broker = Broker {
+                access_token_lifetime: access_token,
+                grant_lifetime: Some(grant),
+                refresh_reuse,
+                recheck,
+                max_unchecked,
+                ..Broker::default()
+            };
+            let planned = Diagnostics::collect(|errors| plan(&broker, &mut errors.table("broker")));
+            let is_valid = (MINUTE..=DAY).contains(&access_token)
+                && (access_token..=TWO_YEARS).contains(&grant)
+                && refresh_reuse <= HOUR
+                && (MINUTE..=MONTH).contains(&recheck)
+                && (recheck..=MONTH).contains(&max_unchecked);
+            prop_assert_eq!(planned.is_ok(), is_valid, "{:?}", planned);
+            for error in planned.err().into_iter().flatten() {
+                prop_assert!(error.text.starts_with("broker."), "{}", error);
+            }
+        }
+    }
+
+    /// The bounds of the ranges, and numbers beside them.
+    fn edges() -> impl Strategy<Value = u64> {
+        let bounds = [MINUTE, HOUR, DAY, MONTH, TWO_YEARS].map(|span| span.0.as_secs());
+        let around = bounds.map(|bound| bound.saturating_sub(1)..=bound + 1);
+        prop_oneof![
+            Just(0),
+            prop::sample::select(around.into_iter().flatten().collect::<Vec<_>>()),
+        ]
+    }
+}

@@ -7,7 +7,7 @@ use crate::{
     shown_url,
 };
 
-use crate::plan::IssuerPlan;
+use crate::plan::{IssuerPlan, base_url};
 
 /// The issuers of a resource.
 pub(super) struct AcceptedIssuers<'a> {
@@ -96,7 +96,10 @@ fn listed_issuers(
             listed.positions.push(position);
         } else {
             is_valid = false;
-            errors.add("issuers", unknown_issuer(name, context));
+            // The broker's issuer is unknown if `base_url` is invalid, which has its own error.
+            if context.broker.is_none() || base_url(&context.config.base_url).is_ok() {
+                errors.add("issuers", unknown_issuer(name, context));
+            }
         }
     }
     is_valid.then_some(listed)
