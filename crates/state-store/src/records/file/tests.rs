@@ -165,6 +165,7 @@ async fn a_full_disk_is_reported_and_recovers() {
         builder.create_with_backend(FailingFile {
             file: FileBackend::new(file)?,
             is_full: Arc::clone(&access),
+            is_broken: Arc::default(),
         })
     });
     let records = FileRecords::start(file, Arc::new(clock.clone())).unwrap();
@@ -187,6 +188,35 @@ async fn a_full_disk_is_reported_and_recovers() {
         assert_eq!(committed.unwrap(), Outcome::Committed);
         assert_eq!(numbered_changes(&records).await, number + 1);
     }
+}
+
+/// After a read that the disk has failed, the next change opens the file again.
+#[tokio::test]
+async fn a_failed_read_is_reported_and_recovers() {
+    let parent = tempfile::tempdir().unwrap();
+    let records = open(parent.path()).unwrap();
+    for number in 0..100 {
+        drop(records.commit(numbered(number)));
+    }
+    drop(records);
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let access = Arc::clone(&is_broken);
+    let directory = StateDirectory::open(parent.path()).unwrap();
+    let file = RecordsFile::new(&directory).with_access(move |builder, file| {
+        builder.create_with_backend(FailingFile {
+            file: FileBackend::new(file)?,
+            is_full: Arc::default(),
+            is_broken: Arc::clone(&access),
+        })
+    });
+    let records = FileRecords::start(file, Arc::new(ManualClock::new())).unwrap();
+    is_broken.store(true, Ordering::SeqCst);
+    assert_eq!(code(records.get(LEFT, b"last").await), "records.file");
+    is_broken.store(false, Ordering::SeqCst);
+    assert_eq!(code(records.get(LEFT, b"last").await), "records.file");
+    let committed = records.commit(numbered(100)).await;
+    assert_eq!(committed.unwrap(), Outcome::Committed);
+    assert_eq!(numbered_changes(&records).await, 101);
 }
 
 /// A damaged file is an error with its own code at the start, never an empty store and never a

@@ -107,19 +107,19 @@ impl Writer {
     /// Begins a transaction. A database that is not open, or that a failed read has made unusable,
     /// is opened again.
     fn begin(&mut self) -> Result<WriteTransaction, RecordError> {
-        if let Ok(database) = &*self.opened.read()
-            && let Ok(transaction) = guarded(self.file.path(), || Ok(database.begin_write()?))
-        {
-            return Ok(transaction);
-        }
+        let failure = match &*self.opened.read() {
+            Ok(database) => match guarded(self.file.path(), || Ok(database.begin_write()?)) {
+                Ok(transaction) => return Ok(transaction),
+                Err(error) => error,
+            },
+            Err(error) => error.clone(),
+        };
         let now = self.clock.monotonic();
-        if now < self.next_attempt
-            && let Err(error) = &*self.opened.read()
-        {
-            return Err(error.clone());
+        if now < self.next_attempt {
+            return Err(failure);
         }
         // The file can be opened once only.
-        self.close(&RecordError::Closed);
+        self.close(&failure);
         let opened = self.file.reopen();
         self.next_attempt = now.saturating_add(REOPEN_INTERVAL);
         let transaction = match &opened {

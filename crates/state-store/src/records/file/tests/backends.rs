@@ -12,11 +12,12 @@ use std::{
 use parking_lot::Mutex;
 use redb::{StorageBackend, backends::FileBackend};
 
-/// A file that cannot be written while the disk is full.
+/// A file that cannot be written while the disk is full, and not read while it is broken.
 #[derive(Debug)]
 pub(super) struct FailingFile {
     pub(super) file: FileBackend,
     pub(super) is_full: Arc<AtomicBool>,
+    pub(super) is_broken: Arc<AtomicBool>,
 }
 
 impl FailingFile {
@@ -35,6 +36,9 @@ impl StorageBackend for FailingFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the disk is broken"));
+        }
         self.file.read(offset, out)
     }
 
