@@ -11,6 +11,14 @@ const DAY: Span = Span::secs(24 * 60 * 60);
 const MONTH: Span = Span::secs(30 * 24 * 60 * 60);
 const TWO_YEARS: Span = Span::secs(2 * 365 * 24 * 60 * 60);
 
+/// The shortest and the longest value, and both as text.
+struct Range(Span, Span, &'static str);
+
+const ACCESS_TOKEN: Range = Range(MINUTE, DAY, "1m to 24h");
+const GRANT: Range = Range(MINUTE, TWO_YEARS, "1m to 730d");
+const REUSE: Range = Range(Span::secs(0), HOUR, "0s to 1h");
+const CHECK: Range = Range(MINUTE, MONTH, "1m to 30d");
+
 /// Validates the lifetimes. Adds an error for each that is out of its range, or shorter than one
 /// that it contains, and returns `None` if there is one.
 pub(super) fn plan(broker: &Broker, errors: &mut Diagnostics<'_>) -> Option<Lifetimes> {
@@ -23,40 +31,30 @@ pub(super) fn plan(broker: &Broker, errors: &mut Diagnostics<'_>) -> Option<Life
         ..
     } = broker;
     let grant = grant_lifetime.unwrap_or(Span(Lifetimes::default().grant));
-    let ranges = [
-        (
+    let in_ranges = [
+        errors.take(
             "access_token_lifetime",
-            *access_token_lifetime,
-            MINUTE,
-            "1m",
-            DAY,
-            "24h",
+            check_range(
+                "access_token_lifetime",
+                *access_token_lifetime,
+                &ACCESS_TOKEN,
+            ),
         ),
-        ("grant_lifetime", grant, MINUTE, "1m", TWO_YEARS, "730d"),
-        (
+        errors.take(
+            "grant_lifetime",
+            check_range("grant_lifetime", grant, &GRANT),
+        ),
+        errors.take(
             "refresh_reuse",
-            *refresh_reuse,
-            Span::secs(0),
-            "0s",
-            HOUR,
-            "1h",
+            check_range("refresh_reuse", *refresh_reuse, &REUSE),
         ),
-        ("recheck", *recheck, MINUTE, "1m", MONTH, "30d"),
-        ("max_unchecked", *max_unchecked, MINUTE, "1m", MONTH, "30d"),
+        errors.take("recheck", check_range("recheck", *recheck, &CHECK)),
+        errors.take(
+            "max_unchecked",
+            check_range("max_unchecked", *max_unchecked, &CHECK),
+        ),
     ];
-    let ranges = ranges.map(
-        |(name, span, shortest, shortest_text, longest, longest_text)| {
-            let result = if (shortest..=longest).contains(&span) {
-                Ok(())
-            } else {
-                Err(anyhow::anyhow!(
-                    "{name} = \"{span}\" is outside {shortest_text} to {longest_text}"
-                ))
-            };
-            errors.take(name, result)
-        },
-    );
-    ranges.into_iter().collect::<Option<Vec<()>>>()?;
+    in_ranges.into_iter().collect::<Option<()>>()?;
     let grant_checked = errors.take("grant_lifetime", check_grant(grant, *access_token_lifetime));
     let unchecked = errors.take("max_unchecked", check_unchecked(*max_unchecked, *recheck));
     grant_checked.and(unchecked)?;
@@ -67,6 +65,15 @@ pub(super) fn plan(broker: &Broker, errors: &mut Diagnostics<'_>) -> Option<Life
         recheck: recheck.0,
         max_unchecked: max_unchecked.0,
     })
+}
+
+fn check_range(name: &str, span: Span, range: &Range) -> anyhow::Result<()> {
+    let Range(shortest, longest, text) = range;
+    ensure!(
+        (*shortest..=*longest).contains(&span),
+        "{name} = \"{span}\" is outside {text}"
+    );
+    Ok(())
 }
 
 fn check_grant(grant: Span, access_token: Span) -> anyhow::Result<()> {

@@ -164,8 +164,11 @@ fn of_google(configured: Option<&str>) -> anyhow::Result<Issuer> {
 
 fn of_github(configured: Option<&str>) -> anyhow::Result<Issuer> {
     let issuer = parse(configured.unwrap_or(GITHUB))?;
+    let is_other_name = |issuer: &Issuer| {
+        known_issuers::broker_kind(issuer.url()).is_some() && issuer.as_str() != GITHUB
+    };
     ensure!(
-        issuer.url().path() == "/" && !issuer.as_str().ends_with('/'),
+        issuer.url().path() == "/" && !issuer.as_str().ends_with('/') && !is_other_name(&issuer),
         "issuer = {:?} is not the URL of a GitHub Enterprise Server; write it without a path, such as \
          \"https://github.example.com\", or remove it for github.com",
         shown_url(issuer.as_str())
