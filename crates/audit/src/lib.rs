@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod administration;
+mod broker;
 mod chain;
 mod chunk;
 mod error;
@@ -19,6 +20,7 @@ pub mod verify;
 mod writer;
 
 pub use administration::{AdminAction, AdminPeer};
+pub use broker::{BrokerAction, BrokerEvent};
 pub use chain::{ChainKeys, Head};
 pub use error::{ChainError, FileError, HeadError, KeysError, StartError};
 pub use rotation::Rotation;

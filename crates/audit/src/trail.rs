@@ -18,6 +18,7 @@ use tokio::{
 
 use crate::{
     administration::{self, AdminAction},
+    broker::{self, BrokerAction},
     chain::ChainKeys,
     error::{ChainError, StartError},
     key::UsageKey,
@@ -200,6 +201,11 @@ impl Audit {
     /// Records a request to the listener for administrators.
     pub fn administered(&self, action: &AdminAction<'_>) {
         self.push(|out| administration::administered(out, self.0.clock.now(), action));
+    }
+
+    /// Records what happened at the broker.
+    pub fn brokered(&self, action: &BrokerAction<'_>) {
+        self.push(|out| broker::brokered(out, self.0.clock.now(), action));
     }
 
     /// Queues a record, or counts it as lost.

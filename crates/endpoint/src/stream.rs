@@ -91,6 +91,9 @@ pub enum StreamEndReason {
     /// An administrator has ended the streams of this principal or issuer.
     #[code = "stream.administrator"]
     Administrator,
+    /// The broker has ended the grant of the token, or the sign-in of its user.
+    #[code = "stream.grant_ended"]
+    GrantEnded,
 }
 
 /// The purpose of an event stream, which determines how it ends.
@@ -117,6 +120,7 @@ impl fmt::Display for StreamEndReason {
             Self::SessionEnded => "its session has ended",
             Self::Shutdown => "the server shuts down",
             Self::Administrator => "an administrator has ended it",
+            Self::GrantEnded => "the grant of its token has ended",
             _ => "its authorization has ended",
         })
     }

@@ -38,6 +38,8 @@ pub enum EndReason {
     Overflow,
     /// An administrator has ended the session.
     Administrator,
+    /// The broker ended the sign-in of the owner.
+    SignedOut,
 }
 
 impl EndReason {
@@ -58,6 +60,7 @@ impl EndReason {
             Self::ScopeEndedElsewhere => "scope_ended_elsewhere",
             Self::Overflow => "overflow",
             Self::Administrator => "administrator",
+            Self::SignedOut => "signed_out",
         }
     }
 }
@@ -84,6 +87,7 @@ mod tests {
             (EndReason::ScopeEndedElsewhere, "scope_ended_elsewhere"),
             (EndReason::Overflow, "overflow"),
             (EndReason::Administrator, "administrator"),
+            (EndReason::SignedOut, "signed_out"),
         ];
         for (reason, word) in reasons {
             assert_eq!(reason.as_str(), word);

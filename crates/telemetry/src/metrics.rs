@@ -5,16 +5,19 @@
 //! worker, without a lock and without an allocation. Label values are configured names and reason
 //! codes of the program, so the number of series is bounded.
 
+mod broker;
 mod certificates;
 mod codes;
 mod exposition;
 pub mod family;
 mod histogram;
+mod pairs;
 mod process;
 mod reloads;
 mod requests;
 mod sinks;
 
+pub use broker::BrokerMetrics;
 pub use certificates::Expiry;
 pub use codes::CodeCounts;
 pub use exposition::Exposition;
@@ -22,7 +25,7 @@ pub use requests::ResourceMetrics;
 pub use sinks::{MeasuredRequests, MeasuredTokens};
 
 use std::sync::{
-    Arc, Weak,
+    Arc, OnceLock, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -44,6 +47,8 @@ pub struct Metrics {
     sessions_opened: AtomicU64,
     sessions_ended: CodeCounts,
     streams_ended: CodeCounts,
+    /// Empty without a broker.
+    broker: OnceLock<BrokerMetrics>,
     reloads: ReloadCounts,
     certificates: Certificates,
     /// The runtimes whose tasks are counted.
@@ -61,6 +66,7 @@ impl Metrics {
             sessions_opened: AtomicU64::new(0),
             sessions_ended: CodeCounts::default(),
             streams_ended: CodeCounts::default(),
+            broker: OnceLock::new(),
             reloads: ReloadCounts::new(clock.now()),
             certificates: Certificates::default(),
             runtimes: Mutex::default(),
@@ -99,6 +105,11 @@ impl Metrics {
         self.streams_ended.add(code);
     }
 
+    /// Returns the counts of the broker. They are written from the first call on.
+    pub fn broker(&self) -> &BrokerMetrics {
+        self.broker.get_or_init(BrokerMetrics::default)
+    }
+
     /// Counts a reload of the configuration that ended at this time.
     pub fn reloaded(&self, is_accepted: bool, now: UnixTime) {
         self.reloads.count(is_accepted, now);
@@ -125,6 +136,9 @@ impl Metrics {
             .write(out, &family::SESSIONS_ENDED, "reason", &[]);
         self.streams_ended
             .write(out, &family::STREAMS_ENDED, "code", &[]);
+        if let Some(broker) = self.broker.get() {
+            broker.write(out);
+        }
         self.reloads.write(out);
         self.certificates.write(out);
         let runtimes = self.runtimes.lock();

@@ -33,7 +33,8 @@ impl UpstreamEnd {
             | EndReason::ResourceRemoved
             | EndReason::BackendRemoved
             | EndReason::IssuerRemoved
-            | EndReason::Administrator => Self::ByCaller,
+            | EndReason::Administrator
+            | EndReason::SignedOut => Self::ByCaller,
             // This or another process deleted it there, or the upstream did not know it.
             EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere => {
                 Self::Done
@@ -112,6 +113,7 @@ mod tests {
             (EndReason::BackendRemoved, UpstreamEnd::ByCaller),
             (EndReason::IssuerRemoved, UpstreamEnd::ByCaller),
             (EndReason::Administrator, UpstreamEnd::ByCaller),
+            (EndReason::SignedOut, UpstreamEnd::ByCaller),
         ] {
             assert_eq!(UpstreamEnd::of(reason), expected, "{reason:?}");
         }

@@ -31,7 +31,8 @@ pub(crate) fn report_later(tickets: Vec<EndTicket>, audit: Option<Audit>) {
     });
 }
 
-async fn count_unrecorded(tickets: Vec<EndTicket>) -> usize {
+/// Waits until these ends are recorded, at most 60 s. Returns the number of those that are not.
+pub(crate) async fn count_unrecorded(tickets: Vec<EndTicket>) -> usize {
     let deadline = Instant::now() + RECORD_TIMEOUT;
     let mut unrecorded = 0;
     for ticket in tickets {

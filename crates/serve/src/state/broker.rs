@@ -100,7 +100,7 @@ fn broker(
         document_fetch,
         clock: Arc::clone(&process.clock),
         control: parts.control.clone(),
-        observer: Arc::new(BrokerEvents),
+        observer: Arc::new(BrokerEvents::new(process, plan.settings.issuer.clone())),
     };
     let broker = Broker::new(plan.settings.clone(), parts);
     Ok(broker.map_err(|error| diagnostic("broker", &error.into()))?)

@@ -1,0 +1,76 @@
+//! The log lines about the broker.
+
+use portcullis_broker::BrokerEvent;
+
+/// Logs an event, without the user.
+pub(super) fn log(event: &BrokerEvent<'_>) {
+    match *event {
+        BrokerEvent::ClientRegistered { client_id } => {
+            tracing::info!(client.id = client_id, "a client registered");
+        }
+        BrokerEvent::Decided {
+            client_id,
+            is_approved,
+        } => {
+            tracing::info!(
+                client.id = client_id,
+                consent.approved = is_approved,
+                "a user decided about a client"
+            );
+        }
+        BrokerEvent::SignedIn {
+            provider,
+            client_id,
+            grant_id,
+            ..
+        } => {
+            tracing::info!(
+                provider.name = provider,
+                client.id = client_id,
+                grant.id = grant_id,
+                "a user signed in"
+            );
+        }
+        BrokerEvent::ProviderFailed { provider, code } => {
+            tracing::info!(
+                provider.name = provider,
+                error.code = code,
+                "a provider did not confirm a user"
+            );
+        }
+        BrokerEvent::TokenIssued {
+            client_id,
+            grant_id,
+            is_refresh,
+            ..
+        } => {
+            tracing::info!(
+                client.id = client_id,
+                grant.id = grant_id,
+                token.refreshed = is_refresh,
+                "an access token was issued"
+            );
+        }
+        BrokerEvent::Rejected {
+            endpoint,
+            error,
+            description,
+        } => {
+            tracing::info!(
+                broker.endpoint = endpoint,
+                error.code = error,
+                "the broker rejected a request: {description}"
+            );
+        }
+        BrokerEvent::GrantEnded {
+            grant_id, reason, ..
+        } => {
+            tracing::info!(
+                grant.id = grant_id,
+                grant.reason = reason.code(),
+                "a grant ended"
+            );
+        }
+        _ => {}
+    }
+}
