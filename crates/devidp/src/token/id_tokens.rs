@@ -32,7 +32,8 @@ pub(crate) struct IdTokens {
 
 impl IdTokens {
     pub(crate) fn new(config: Arc<Config>, keys: Arc<Keys>) -> Self {
-        let nonces = config.table(EVICTING_CAPACITY, CODE_LIFETIME);
+        // A nonce is stored before its code, and must not expire before it.
+        let nonces = config.table(EVICTING_CAPACITY, 2 * CODE_LIFETIME);
         Self {
             config,
             keys,
@@ -46,8 +47,8 @@ impl IdTokens {
     }
 
     /// Issues the ID token of a token response if its scopes have `openid` and the imitated
-    /// provider has ID tokens. A fault can forge it or leave it out. Only the first one of a grant has the nonce (OpenID Connect Core
-    /// section 12.2).
+    /// provider has ID tokens. A fault can forge it or leave it out. Only the first one of a grant
+    /// has the nonce (OpenID Connect Core section 12.2).
     pub(super) fn issue(
         &self,
         granted: &GrantedTokens,
