@@ -314,7 +314,8 @@ fn metadata(settings: &BrokerSettings, base_url: &Url) -> Option<Bytes> {
         scopes: &scopes,
         authentication_methods: &Credential::METHODS,
         client_documents: settings.clients.documents,
-        id_token_algorithms: &[],
+        // OpenID Connect Discovery requires the list, although no ID tokens are issued.
+        id_token_algorithms: &["ES256"],
     };
     Some(document.document().to_json().into())
 }

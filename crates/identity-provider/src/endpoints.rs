@@ -45,6 +45,8 @@ pub(crate) struct Endpoints {
     pub(crate) user_api: Option<Endpoint>,
     pub(crate) revocation: Option<Endpoint>,
     pub(crate) client_authentication: ClientAuthentication,
+    /// The other method, if the application may be registered for that one.
+    pub(crate) other_authentication: Option<ClientAuthentication>,
     /// Whether every authorization response has `iss` (RFC 9207).
     pub(crate) sends_issuer: bool,
     pub(crate) has_pkce: bool,
@@ -159,7 +161,7 @@ impl DiscoveredEndpoints {
     async fn fetch(&self) -> Result<Endpoints, ProviderError> {
         let metadata = self.discovery.authorization_server(&self.issuer).await?;
         let missing = || ProviderError::ResponseInvalid("metadata.endpoint_missing");
-        let client_authentication = self.client_authentication(&metadata);
+        let (client_authentication, other_authentication) = self.client_authentication(&metadata);
         let has_pkce = match &metadata.code_challenge_methods_supported {
             Some(methods) => methods.iter().any(|method| method == PkceChallenge::METHOD),
             None => self.profile.has_unlisted_pkce,
@@ -190,31 +192,39 @@ impl DiscoveredEndpoints {
                 .optional_endpoint(metadata.revocation_endpoint, other_host)
                 .await,
             client_authentication,
+            other_authentication,
             sends_issuer: metadata.authorization_response_iss_parameter_supported,
             has_pkce,
             has_offline_access,
         })
     }
 
-    /// Returns the configured method, that of the kind, or a method that the metadata lists. Post
-    /// is preferred, because servers differ in how they decode the parts of the header.
+    /// Returns the configured method, that of the kind, or one that the metadata lists, and the other
+    /// one if it is listed, too. Post is preferred, because servers differ in how they decode the
+    /// parts of the header.
     fn client_authentication(
         &self,
         metadata: &AuthorizationServerMetadata,
-    ) -> ClientAuthentication {
-        let lists_post = metadata
-            .token_endpoint_auth_methods_supported
-            .iter()
-            .flatten()
-            .any(|method| method == "client_secret_post");
-        let listed = if lists_post {
-            ClientAuthentication::Post
-        } else {
-            ClientAuthentication::Basic
+    ) -> (ClientAuthentication, Option<ClientAuthentication>) {
+        let fixed = self
+            .client_authentication
+            .or(self.profile.client_authentication);
+        if let Some(fixed) = fixed {
+            return (fixed, None);
+        }
+        let lists = |name| {
+            let mut methods = metadata
+                .token_endpoint_auth_methods_supported
+                .iter()
+                .flatten();
+            methods.any(|method| method == name)
         };
-        self.client_authentication
-            .or(self.profile.client_authentication)
-            .unwrap_or(listed)
+        let (post, basic) = (ClientAuthentication::Post, ClientAuthentication::Basic);
+        match (lists("client_secret_post"), lists("client_secret_basic")) {
+            (true, true) => (post, Some(basic)),
+            (true, false) => (post, None),
+            (false, _) => (basic, None),
+        }
     }
 
     async fn optional_endpoint(

@@ -6,7 +6,10 @@ mod revocation;
 mod token_requests;
 mod user_api;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{Clock, Scopes, authorization::PkceChallenge};
@@ -30,6 +33,8 @@ pub struct IdentityProvider {
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
     endpoints: EndpointSource,
+    /// Whether the application authenticates with the other of two methods that the provider lists.
+    uses_other_authentication: AtomicBool,
     /// The issuers of ID tokens. Empty if the provider has none.
     tenants: Vec<Tenant>,
 }
@@ -108,6 +113,7 @@ impl IdentityProvider {
             }
         };
         Ok(Arc::new(Self {
+            uses_other_authentication: AtomicBool::new(false),
             settings,
             profile,
             fetch,

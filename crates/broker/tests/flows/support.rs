@@ -518,7 +518,9 @@ pub(crate) fn continued(page: &Response<Bytes>) -> Url {
 pub(crate) fn hidden(page: &Response<Bytes>, name: &str) -> String {
     let text = text_of(page);
     let start = format!(r#"name="{name}" value=""#);
-    let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("no field {name}: {text}"));
+    let (_, rest) = text
+        .split_once(&start)
+        .unwrap_or_else(|| panic!("no field {name}: {text}"));
     unescape(rest.split_once('"').unwrap().0)
 }
 

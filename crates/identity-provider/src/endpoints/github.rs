@@ -41,6 +41,7 @@ pub(crate) fn github(settings: &ProviderSettings) -> Result<Endpoints, ProviderS
         client_authentication: settings
             .client_authentication
             .unwrap_or(ClientAuthentication::Post),
+        other_authentication: None,
         sends_issuer: false,
         has_pkce: true,
         has_offline_access: false,

@@ -1,5 +1,7 @@
 //! Requests to the token endpoint.
 
+use std::sync::atomic::Ordering;
+
 use http::{HeaderValue, header};
 use portcullis_discovery::FetchRequest;
 use portcullis_metadata::{
@@ -75,7 +77,28 @@ impl IdentityProvider {
     }
 
     /// Sends a token request. `previous` is the refresh token that it contains.
-    async fn request_tokens<'a>(
+    ///
+    /// If the provider lists two methods of authentication and rejects the first one, the request is
+    /// sent once more with the other one: at many providers, an application is registered for one of
+    /// them. A code or token is not used before the application has authenticated.
+    async fn request_tokens(
+        &self,
+        endpoints: &Endpoints,
+        fields: Vec<Field<'_>>,
+        previous: Option<&Secret>,
+    ) -> Result<ProviderResponse, ProviderError> {
+        let rejected = ProviderError::ApplicationRejected("invalid_client");
+        match self.send_request(endpoints, fields.clone(), previous).await {
+            Err(error) if error == rejected && endpoints.other_authentication.is_some() => {
+                self.uses_other_authentication
+                    .fetch_xor(true, Ordering::Relaxed);
+                self.send_request(endpoints, fields, previous).await
+            }
+            result => result,
+        }
+    }
+
+    async fn send_request<'a>(
         &'a self,
         endpoints: &Endpoints,
         fields: Vec<Field<'a>>,
@@ -106,7 +129,9 @@ impl IdentityProvider {
     ) -> FetchRequest {
         let (client_id, secret) = (&self.settings.client_id, &self.settings.client_secret);
         let form = |fields| FetchRequest::post_form(endpoint.url.clone(), fields, endpoint.policy);
-        match endpoints.client_authentication {
+        let uses_other = self.uses_other_authentication.load(Ordering::Relaxed);
+        let other = endpoints.other_authentication.filter(|_| uses_other);
+        match other.unwrap_or(endpoints.client_authentication) {
             ClientAuthentication::Post => {
                 fields.push(("client_id", client_id));
                 fields.push(("client_secret", secret.secret()));

@@ -1,6 +1,7 @@
 //! The sign-in at any OpenID provider.
 
-use http::header;
+use http::{HeaderMap, StatusCode, header};
+use portcullis_discovery::{FetchRequest, FetchResponse};
 use portcullis_metadata::{Clock as _, Secret};
 use serde_json::json;
 
@@ -169,6 +170,42 @@ async fn the_client_authenticates_by_the_listed_method() {
         assert_eq!(has_header, is_basic, "{methods}");
         assert_eq!(fixture.sent(&token, "client_secret").is_none(), is_basic);
     }
+}
+
+/// An application may be registered for only one of the methods that the provider lists.
+#[tokio::test]
+async fn the_other_listed_method_is_tried() {
+    let fixture = fixture();
+    let methods = json!(["client_secret_basic", "client_secret_post"]);
+    fixture.publish(json!({ "token_endpoint_auth_methods_supported": methods }));
+    let token = fixture.endpoint("token");
+    let tokens = json!({ "access_token": "at-1", "token_type": "Bearer" });
+    let accept_basic = move |request: &FetchRequest| {
+        let (status, body) = match request.headers.contains_key(header::AUTHORIZATION) {
+            true => (StatusCode::OK, tokens.clone()),
+            false => (
+                StatusCode::UNAUTHORIZED,
+                json!({ "error": "invalid_client" }),
+            ),
+        };
+        Ok(FetchResponse {
+            status,
+            headers: HeaderMap::new(),
+            body: body.to_string().into(),
+            sent: Default::default(),
+        })
+    };
+    fixture.network.respond(&token, accept_basic);
+    fixture.redeem().await.unwrap();
+    assert_eq!(fixture.network.hits(&token), 2);
+    // The method that was accepted is used from now on.
+    fixture.redeem().await.unwrap();
+    assert_eq!(fixture.network.hits(&token), 3);
+
+    fixture.answer(401, json!({ "error": "invalid_client" }));
+    let rejected = ProviderError::ApplicationRejected("invalid_client");
+    assert_eq!(fixture.redeem().await.unwrap_err(), rejected);
+    assert_eq!(fixture.network.hits(&token), 5);
 }
 
 /// PR2: a response of another provider is refused before its code is sent anywhere.
