@@ -55,6 +55,8 @@ impl ServerMetadata<'_> {
             json!(self.id_token_algorithms),
         );
         let algorithms = algorithm_names();
+        let has_introspection = self.introspection_endpoint.is_some();
+        let has_revocation = self.revocation_endpoint.is_some();
         let scopes = self
             .scopes
             .iter()
@@ -77,12 +79,14 @@ impl ServerMetadata<'_> {
                 self.authentication_methods.iter().copied(),
             )),
             token_endpoint_auth_signing_alg_values_supported: Some(algorithms.clone()),
-            introspection_endpoint_auth_methods_supported: Some(owned(
-                Credential::CONFIDENTIAL_METHODS,
-            )),
-            introspection_endpoint_auth_signing_alg_values_supported: Some(algorithms.clone()),
-            revocation_endpoint_auth_methods_supported: Some(owned(Credential::METHODS)),
-            revocation_endpoint_auth_signing_alg_values_supported: Some(algorithms),
+            introspection_endpoint_auth_methods_supported: has_introspection
+                .then(|| owned(Credential::CONFIDENTIAL_METHODS)),
+            introspection_endpoint_auth_signing_alg_values_supported: has_introspection
+                .then(|| algorithms.clone()),
+            revocation_endpoint_auth_methods_supported: has_revocation
+                .then(|| owned(Credential::METHODS)),
+            revocation_endpoint_auth_signing_alg_values_supported: has_revocation
+                .then_some(algorithms),
             authorization_response_iss_parameter_supported: true,
             client_id_metadata_document_supported: self.client_documents,
             extra,

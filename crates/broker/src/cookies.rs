@@ -58,6 +58,11 @@ impl Cookies {
         Some(header)
     }
 
+    /// Returns the header that removes a cookie.
+    pub(crate) fn remove(self, name: &str) -> Option<HeaderValue> {
+        self.set(name, "", Duration::ZERO)
+    }
+
     fn name(self, name: &str) -> String {
         let prefix = if self.is_secure { "__Host-" } else { "" };
         format!("{prefix}{}{name}", Self::PREFIX)
