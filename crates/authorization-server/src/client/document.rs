@@ -55,6 +55,9 @@ pub enum ClientDocumentError {
     /// The key set at the document's `jwks_uri` cannot be fetched.
     #[error("the client's key set cannot be fetched")]
     FetchKeys(#[source] FetchError),
+    /// The host answers with 5xx or 429.
+    #[error("the host of the client's metadata document cannot answer now")]
+    Unavailable,
     /// The document, its key set, or a response is invalid.
     #[error("the client's metadata document cannot be used: {0}")]
     Invalid(&'static str),
@@ -65,7 +68,20 @@ impl ClientDocumentError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Fetch(error) | Self::FetchKeys(error) => error.code(),
+            Self::Unavailable => "the status is 5xx or 429",
             Self::Invalid(reason) => reason,
+        }
+    }
+
+    /// Returns whether the host of the client cannot answer now. A document that is too large, or at
+    /// a forbidden address, is not missing because of an outage.
+    pub const fn is_outage(&self) -> bool {
+        match self {
+            Self::Fetch(error) | Self::FetchKeys(error) => {
+                matches!(error, FetchError::Timeout | FetchError::Network(_))
+            }
+            Self::Unavailable => true,
+            Self::Invalid(_) => false,
         }
     }
 }
@@ -99,7 +115,7 @@ pub async fn fetch_client_document(
     let mut request = FetchRequest::get(id.url().clone(), policy);
     (request.max_body, request.timeout) = (limits.max_size, limits.timeout);
     let response = fetch.fetch(request).await?;
-    check_response(&response).map_err(invalid)?;
+    check_response(&response)?;
     let metadata = ClientIdMetadataDocument::parse(&response.body, id)
         .map_err(|error| invalid(error.code()))?
         .metadata;
@@ -120,6 +136,7 @@ pub async fn fetch_client_document(
                 .await
                 .map_err(ClientDocumentError::FetchKeys)?;
             age = age.min(cache_lifetime(limits, &response.headers));
+            check_response(&response)?;
             let (credential, jwks) = parse_key_set(&response).map_err(invalid)?;
             client.credential = credential;
             Some(jwks)
@@ -128,15 +145,21 @@ pub async fn fetch_client_document(
     Ok(FetchedClient { client, jwks, age })
 }
 
-fn check_response(response: &FetchResponse) -> Result<(), &'static str> {
-    if response.status != StatusCode::OK {
-        return Err("the status is not 200");
+fn check_response(response: &FetchResponse) -> Result<(), ClientDocumentError> {
+    let status = response.status;
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        return Err(ClientDocumentError::Unavailable);
+    }
+    if status != StatusCode::OK {
+        return Err(ClientDocumentError::Invalid("the status is not 200"));
     }
     if !is_json(&response.headers) {
-        return Err("the content type is not JSON");
+        return Err(ClientDocumentError::Invalid("the content type is not JSON"));
     }
     if is_deeper_than(&response.body, MAX_DEPTH) {
-        return Err("the document is nested too deeply");
+        return Err(ClientDocumentError::Invalid(
+            "the document is nested too deeply",
+        ));
     }
     Ok(())
 }
@@ -193,7 +216,6 @@ fn parse_key_source(
 }
 
 fn parse_key_set(response: &FetchResponse) -> Result<(Credential, Value), &'static str> {
-    check_response(response)?;
     let credential = JwkSet::parse(&response.body)
         .ok()
         .and_then(|keys| Credential::keys(&keys))

@@ -189,7 +189,7 @@ impl Documents {
         error: &ClientDocumentError,
         freshness: Freshness,
     ) -> Result<Arc<Client>, ErrorResponse> {
-        if !matches!(error, ClientDocumentError::Fetch(_)) {
+        if !error.is_outage() {
             return Err(FAILED);
         }
         let oldest = store.now().saturating_sub(MAX_AGE).as_secs();

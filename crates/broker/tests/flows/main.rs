@@ -1,11 +1,9 @@
-//! Whole sign-ins against an identity provider that the test controls.
+//! Whole sign-ins against an identity provider that the test controls, and attacks on them.
+//!
+//! The comment of each attack begins with the rule of `docs/contribute/broker-threats.md` that it
+//! shows.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test's helpers fail the test"
-)]
-
-mod remembered;
+mod documents;
+mod registration;
 mod sign_in;
 mod support;

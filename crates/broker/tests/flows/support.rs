@@ -1,6 +1,14 @@
 //! A broker, an identity provider, a browser and a client.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -13,7 +21,7 @@ use portcullis_discovery::{FetchResponse, UrlPolicy};
 use portcullis_identity_provider::{ProviderKind, ProviderSettings};
 use portcullis_metadata::{Issuer, ResourceUri, Scopes, Secret, authorization::PkceVerifier};
 use portcullis_state_store::records::{MemoryRecords, RecordStore};
-use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, form};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, TokenBuilder, form};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use url::Url;
@@ -21,30 +29,42 @@ use url::Url;
 pub(crate) const ISSUER: &str = "https://mcp.example.com";
 pub(crate) const RESOURCE: &str = "https://mcp.example.com/mcp";
 pub(crate) const PROVIDER: &str = "https://idp.example";
-const PROVIDER_CLIENT: &str = "broker-at-idp";
+pub(crate) const PROVIDER_CLIENT: &str = "broker-at-idp";
 
 /// A broker with one resource and one provider, `idp`.
 pub(crate) struct Setup {
     pub(crate) broker: Arc<Broker>,
     pub(crate) clock: ManualClock,
     pub(crate) network: ScriptedFetch,
+    /// The first provider.
     pub(crate) provider: Arc<Provider>,
+    /// All providers, in the order of the settings.
+    pub(crate) providers: Vec<Arc<Provider>>,
     pub(crate) records: Arc<dyn RecordStore>,
     pub(crate) events: Arc<Events>,
     pub(crate) settings: BrokerSettings,
     keys: Arc<BrokerKeys>,
     pub(crate) ends: Arc<Ends>,
+    /// The last address from which a request came.
+    address: AtomicU32,
 }
 
 /// The identity provider: what it says about the user who signs in next.
 pub(crate) struct Provider {
-    issuer: TestIssuer,
+    pub(crate) issuer: TestIssuer,
     pub(crate) user: Mutex<Value>,
     /// Claims of ID tokens that replace others. `null` removes one.
     pub(crate) id_token: Mutex<Value>,
+    /// Signs ID tokens.
+    pub(crate) sign: Mutex<Sign>,
+    /// Members of token responses that replace others.
+    pub(crate) response: Mutex<Value>,
     /// The nonce of the last authorization request.
-    nonce: Mutex<String>,
+    pub(crate) nonce: Mutex<String>,
 }
+
+/// Signs an ID token.
+pub(crate) type Sign = Box<dyn Fn(TokenBuilder) -> String + Send>;
 
 /// Records the events of the broker as text.
 #[derive(Default)]
@@ -84,6 +104,18 @@ impl Setup {
         Self::assemble(settings, self.clock.clone(), records, keys)
     }
 
+    /// Returns a broker over other records.
+    pub(crate) fn over(
+        records: impl FnOnce(ManualClock) -> Arc<dyn RecordStore>,
+        change: impl FnOnce(&mut BrokerSettings),
+    ) -> Self {
+        let mut settings = settings();
+        change(&mut settings);
+        let clock = ManualClock::new();
+        let keys = BrokerKeys::parse(&BrokerKeys::generate().unwrap()).unwrap();
+        Self::assemble(settings, clock.clone(), records(clock), Arc::new(keys))
+    }
+
     fn assemble(
         settings: BrokerSettings,
         clock: ManualClock,
@@ -91,7 +123,11 @@ impl Setup {
         keys: Arc<BrokerKeys>,
     ) -> Self {
         let network = ScriptedFetch::new();
-        let provider = Provider::new(&network, &clock);
+        let providers: Vec<_> = settings
+            .providers
+            .iter()
+            .map(|provider| Provider::new(&network, &clock, provider.settings.issuer.as_str()))
+            .collect();
         let events = Arc::new(Events::default());
         let ends = Arc::new(Ends::default());
         let parts = BrokerParts {
@@ -112,12 +148,14 @@ impl Setup {
             broker: Broker::new(settings.clone(), parts).unwrap(),
             clock,
             network,
-            provider,
+            provider: Arc::clone(&providers[0]),
+            providers,
             records,
             events,
             settings,
             keys,
             ends,
+            address: AtomicU32::new(u32::from(Ipv4Addr::new(192, 0, 2, 0))),
         }
     }
 
@@ -125,9 +163,10 @@ impl Setup {
         self.clock.advance(time);
     }
 
-    /// Sends a request.
+    /// Sends a request from an address of its own, so that no limit of an address is reached.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let address = IpAddr::from([192, 0, 2, 1]);
+        let address = self.address.fetch_add(1, Ordering::Relaxed);
+        let address = IpAddr::from(Ipv4Addr::from(address));
         self.broker.handle(request, address).await
     }
 
@@ -159,9 +198,20 @@ impl Setup {
             "redirect_uris": [uri],
             "token_endpoint_auth_method": "none",
         });
+        self.client_with(metadata).await
+    }
+
+    /// Registers a client. It uses the first redirect URI.
+    pub(crate) async fn client_with(&self, metadata: Value) -> Client {
+        let redirect_uri = metadata["redirect_uris"][0].as_str().unwrap().to_owned();
         let response = self.register(metadata).await;
-        assert_eq!(response.status(), StatusCode::CREATED);
-        Client::new(json_of(&response)["client_id"].as_str().unwrap(), uri)
+        assert_eq!(response.status(), StatusCode::CREATED, "{response:?}");
+        let id = json_of(&response)["client_id"].as_str().unwrap().to_owned();
+        Client {
+            id,
+            redirect_uri,
+            verifier: PkceVerifier::generate().unwrap(),
+        }
     }
 
     /// Follows a sign-in to the code, and exchanges it.
@@ -195,30 +245,36 @@ impl Setup {
     }
 }
 
-fn settings() -> BrokerSettings {
+/// Returns a provider with this name and issuer.
+pub(crate) fn provider(name: &str, kind: ProviderKind, issuer: &str) -> BrokerProvider {
+    let issuer = Issuer::parse(issuer).unwrap();
+    let secret = Secret::new("secret-at-idp");
+    let mut settings = ProviderSettings::new(name, kind, issuer, PROVIDER_CLIENT, secret);
+    settings.url_policy = UrlPolicy::Operator;
+    BrokerProvider {
+        settings,
+        allow: Vec::new(),
+        grants: Vec::new(),
+    }
+}
+
+/// Returns a resource with this identifier.
+pub(crate) fn resource(uri: &str) -> BrokerResource {
     let scopes = |text| Scopes::parse(text).unwrap();
-    let mut provider = ProviderSettings::new(
-        "idp",
-        ProviderKind::Oidc,
-        Issuer::parse(PROVIDER).unwrap(),
-        PROVIDER_CLIENT,
-        Secret::new("secret-at-idp"),
-    );
-    provider.url_policy = UrlPolicy::Operator;
+    BrokerResource {
+        uri: ResourceUri::parse(uri).unwrap(),
+        name: Some("Example tools".into()),
+        scopes: scopes("mcp:tools mcp:admin"),
+        default_scopes: scopes("mcp:tools"),
+    }
+}
+
+fn settings() -> BrokerSettings {
     BrokerSettings {
         issuer: Issuer::parse(ISSUER).unwrap(),
-        resources: vec![BrokerResource {
-            uri: ResourceUri::parse(RESOURCE).unwrap(),
-            name: Some("Example tools".into()),
-            scopes: scopes("mcp:tools mcp:admin"),
-            default_scopes: scopes("mcp:tools"),
-        }],
+        resources: vec![resource(RESOURCE)],
         default_resource: None,
-        providers: vec![BrokerProvider {
-            settings: provider,
-            allow: Vec::new(),
-            grants: Vec::new(),
-        }],
+        providers: vec![provider("idp", ProviderKind::Oidc, PROVIDER)],
         clients: ClientSettings::default(),
         pages: PageSettings::default(),
         lifetimes: Lifetimes::default(),
@@ -228,8 +284,8 @@ fn settings() -> BrokerSettings {
 }
 
 impl Provider {
-    fn new(network: &ScriptedFetch, clock: &ManualClock) -> Arc<Self> {
-        let issuer = TestIssuer::new(PROVIDER).with_clock(clock.clone());
+    fn new(network: &ScriptedFetch, clock: &ManualClock, issuer: &str) -> Arc<Self> {
+        let issuer = TestIssuer::new(issuer).with_clock(clock.clone());
         network.publish(&issuer);
         // OpenID Connect Discovery 1.0 section 4.
         let metadata = issuer.metadata_json();
@@ -243,6 +299,8 @@ impl Provider {
             issuer,
             user: Mutex::new(json!({ "sub": "alice", "sid": "session-1" })),
             id_token: Mutex::new(json!({})),
+            sign: Mutex::new(Box::new(|token| token.sign())),
+            response: Mutex::new(json!({})),
             nonce: Mutex::new(String::new()),
         });
         let answering = Arc::clone(&provider);
@@ -276,13 +334,16 @@ impl Provider {
                 value => token.claim(name, value.clone()),
             };
         }
-        let body = json!({
+        let mut body = json!({
             "access_token": "provider-access-token",
             "refresh_token": "provider-refresh-token",
             "token_type": "Bearer",
             "expires_in": 3600,
-            "id_token": token.sign(),
+            "id_token": (self.sign.lock())(token),
         });
+        for (name, value) in self.response.lock().as_object().unwrap() {
+            body[name] = value.clone();
+        }
         json_response(StatusCode::OK, &body)
     }
 }
@@ -330,6 +391,8 @@ pub(crate) struct Browser<'s> {
     pub(crate) cookies: BTreeMap<String, String>,
     /// The headers of each form that it sends.
     pub(crate) form_headers: HeaderMap,
+    /// The name of the provider at which it signs in.
+    pub(crate) provider: &'static str,
 }
 
 impl<'s> Browser<'s> {
@@ -341,6 +404,7 @@ impl<'s> Browser<'s> {
             setup,
             cookies: BTreeMap::new(),
             form_headers,
+            provider: "idp",
         }
     }
 
@@ -374,23 +438,15 @@ impl<'s> Browser<'s> {
 
     /// Approves the request of a consent page. Returns the URL at the provider.
     pub(crate) async fn approve(&mut self, page: &Response<Bytes>) -> Url {
-        self.approve_with(page, &[]).await
-    }
-
-    /// Approves the request of a consent page, with further fields of its form.
-    pub(crate) async fn approve_with(
-        &mut self,
-        page: &Response<Bytes>,
-        more: &[(&str, &str)],
-    ) -> Url {
-        let sealed = hidden(page, "request");
-        let fields = [("request", &*sealed), ("decision", "allow:idp")];
-        let fields: Vec<_> = fields.iter().chain(more).copied().collect();
-        let response = self.post("/oauth/consent", &fields).await;
+        let decision = format!("allow:{}", self.provider);
+        let response = self.decide(page, &decision).await;
         assert_eq!(response.status(), StatusCode::OK, "{response:?}");
         let url = continued(&response);
-        assert_eq!(url.origin(), Url::parse(PROVIDER).unwrap().origin());
-        self.remember_nonce(&url);
+        let mut providers = self.setup.providers.iter();
+        let provider = providers
+            .find(|provider| provider.endpoint("").origin() == url.origin())
+            .expect("a URL at a provider");
+        *provider.nonce.lock() = param(&url, "nonce").unwrap();
         url
     }
 
@@ -416,9 +472,21 @@ impl<'s> Browser<'s> {
     /// Returns from the provider with a code.
     pub(crate) async fn return_from(&mut self, url: &Url) -> Response<Bytes> {
         let state = param(url, "state").unwrap();
-        let params = [("code", "provider-code".to_owned()), ("state", state)];
-        self.get(&format!("/oauth/callback/idp?{}", encode(&params)))
+        self.callback(&[("code", "provider-code"), ("state", &state)])
             .await
+    }
+
+    /// Returns from the provider with these parameters.
+    pub(crate) async fn callback(&mut self, params: &[(&str, &str)]) -> Response<Bytes> {
+        let path = format!("/oauth/callback/{}?{}", self.provider, encode(params));
+        self.get(&path).await
+    }
+
+    /// Returns the sealed request of a new consent page.
+    pub(crate) async fn consent_page(&mut self, client: &Client) -> String {
+        let page = self.authorize(&client.request()).await;
+        assert_eq!(page.status(), StatusCode::OK, "{page:?}");
+        hidden(&page, "request")
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> Response<Bytes> {
@@ -460,7 +528,12 @@ impl<'s> Browser<'s> {
     }
 }
 
-fn request(method: Method, path: &str, headers: HeaderMap, body: Bytes) -> Request<Bytes> {
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Request<Bytes> {
     let mut request = Request::new(body);
     *request.method_mut() = method;
     *request.uri_mut() = path.parse().unwrap();
@@ -468,13 +541,17 @@ fn request(method: Method, path: &str, headers: HeaderMap, body: Bytes) -> Reque
     request
 }
 
-fn form_request(path: &str, mut headers: HeaderMap, fields: &[(&str, &str)]) -> Request<Bytes> {
+pub(crate) fn form_request(
+    path: &str,
+    mut headers: HeaderMap,
+    fields: &[(&str, &str)],
+) -> Request<Bytes> {
     let form = "application/x-www-form-urlencoded".parse().unwrap();
     headers.insert(header::CONTENT_TYPE, form);
     request(Method::POST, path, headers, Bytes::from(encode(fields)))
 }
 
-fn json_response(status: StatusCode, body: &Value) -> FetchResponse {
+pub(crate) fn json_response(status: StatusCode, body: &Value) -> FetchResponse {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
     FetchResponse {
