@@ -3,6 +3,8 @@
 //! The comment of each attack begins with the rule of `docs/contribute/broker-threats.md` that it
 //! shows.
 
+mod authorization;
+mod consent;
 mod documents;
 mod registration;
 mod sign_in;
