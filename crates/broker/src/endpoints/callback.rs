@@ -168,6 +168,9 @@ impl Broker {
                 "access_denied" | "consent_required" | "interaction_required" => {
                     SignInError::Denied
                 }
+                "temporarily_unavailable" => {
+                    ProviderError::Unreachable("temporarily_unavailable").into()
+                }
                 _ => SignInError::Failed,
             });
         }

@@ -6,6 +6,7 @@
 mod authorization;
 mod consent;
 mod documents;
+mod provider;
 mod registration;
 mod sign_in;
 mod support;

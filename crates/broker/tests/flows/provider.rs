@@ -1,0 +1,566 @@
+//! Attacks on the sign-in at the provider, and by it (PR).
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
+use portcullis_broker::{BrokerSettings, ScopeGrant};
+use portcullis_discovery::FetchResponse;
+use portcullis_guard::authorize::{ClaimRule, ClaimTest};
+use portcullis_identity_provider::ProviderKind;
+use portcullis_metadata::Scopes;
+use portcullis_testkit::{TestIssuer, TokenBuilder};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::support::{
+    Browser, Client, ISSUER, PROVIDER, Setup, claims, json_of, location, param, provider, text_of,
+};
+
+const OTHER: &str = "https://other.example";
+const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+
+fn two_providers(settings: &mut BrokerSettings) {
+    settings
+        .providers
+        .push(provider("other", ProviderKind::Oidc, OTHER));
+}
+
+fn rule(claim: &str, values: &[&str]) -> ClaimRule {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    ClaimRule::new(claim, ClaimTest::OneOf(values)).unwrap()
+}
+
+/// Follows a sign-in to the redirect to the client. Returns its error, or `None` if it has a code.
+async fn outcome(setup: &Setup) -> Option<String> {
+    let client = setup.client().await;
+    let target = Browser::new(setup).sign_in(&client).await;
+    assert!(target.as_str().starts_with(&client.redirect_uri));
+    assert_eq!(param(&target, "iss").as_deref(), Some(ISSUER));
+    assert_eq!(param(&target, "state").as_deref(), Some("client-state"));
+    let error = param(&target, "error");
+    assert_eq!(param(&target, "code").is_some(), error.is_none());
+    error
+}
+
+async fn at_provider(browser: &mut Browser<'_>, client: &Client) -> Url {
+    let page = browser.authorize(&client.request()).await;
+    browser.approve(&page).await
+}
+
+fn error_at_client(response: &Response<Bytes>) -> Option<String> {
+    let target = location(response);
+    assert!(
+        target
+            .as_str()
+            .starts_with("http://127.0.0.1:4321/callback?")
+    );
+    assert_eq!(param(&target, "code"), None);
+    param(&target, "error")
+}
+
+/// PR1: the code of the provider is sent with the verifier of this sign-in, and its ID token must
+/// have the nonce of it.
+#[tokio::test]
+async fn a_code_of_another_sign_in() {
+    let setup = Setup::new();
+    let client = setup.client().await;
+    let mut victim = Browser::new(&setup);
+    at_provider(&mut victim, &client).await;
+    let nonce_of_victim = setup.provider.nonce.lock().clone();
+    let mut attacker = Browser::new(&setup);
+    let url = at_provider(&mut attacker, &client).await;
+    // The provider answers with what it issued to the victim.
+    *setup.provider.nonce.lock() = nonce_of_victim;
+    let response = attacker.return_from(&url).await;
+    assert!(error_at_client(&response).is_some());
+    let requests = setup.network.requests(setup.provider.endpoint("token"));
+    let form = portcullis_testkit::form(&requests[0]);
+    assert!(form["code_verifier"].len() >= 43);
+    assert_eq!(
+        form["redirect_uri"],
+        "https://mcp.example.com/oauth/callback/idp"
+    );
+    let challenge = param(&url, "code_challenge").unwrap();
+    let verifier = portcullis_metadata::authorization::PkceChallenge::parse(&challenge).unwrap();
+    assert!(verifier.matches(&form["code_verifier"]));
+}
+
+/// PR1: the callback answers only a `state` of this server, once, with a code.
+#[tokio::test]
+async fn callbacks_that_were_not_requested() {
+    let setup = Setup::new();
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let url = at_provider(&mut browser, &client).await;
+    let state = param(&url, "state").unwrap();
+    for params in [
+        vec![("code", "a")],
+        vec![("code", "a"), ("state", "")],
+        vec![("code", "a"), ("state", "unknown")],
+        vec![("code", "a"), ("state", "client-state")],
+        vec![("code", "a"), ("state", &state[1..])],
+        vec![("code", "a"), ("state", &state), ("state", &state)],
+        vec![("error", "access_denied"), ("state", "unknown")],
+    ] {
+        let response = browser.callback(&params).await;
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{params:?}");
+        assert!(!response.headers().contains_key("location"));
+    }
+    assert_eq!(setup.network.hits(setup.provider.endpoint("token")), 0);
+    assert_eq!(
+        browser.return_from(&url).await.status(),
+        StatusCode::SEE_OTHER
+    );
+    let again = browser.return_from(&url).await;
+    assert_eq!(again.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(setup.network.hits(setup.provider.endpoint("token")), 1);
+}
+
+/// PR1: a callback with two codes, or none, is not completed.
+#[tokio::test]
+async fn callbacks_with_ambiguous_parameters() {
+    for extra in [
+        vec![],
+        vec![("code", "a"), ("code", "b")],
+        vec![("code", "a"), ("error", "access_denied")],
+        vec![("code", "a"), ("error", "a"), ("error", "b")],
+        vec![("code", "a"), ("iss", PROVIDER), ("iss", OTHER)],
+    ] {
+        let setup = Setup::new();
+        let client = setup.client().await;
+        let mut browser = Browser::new(&setup);
+        let url = at_provider(&mut browser, &client).await;
+        let state = param(&url, "state").unwrap();
+        let mut params = vec![("state", state.as_str())];
+        params.extend(&extra);
+        let response = browser.callback(&params).await;
+        assert!(error_at_client(&response).is_some(), "{extra:?}");
+        assert_eq!(setup.network.hits(setup.provider.endpoint("token")), 0);
+    }
+}
+
+/// PR2: the answer of one provider at the redirect URI of another is refused.
+#[tokio::test]
+async fn a_mix_up_of_two_providers() {
+    let setup = Setup::with(two_providers);
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let url = at_provider(&mut browser, &client).await;
+    browser.provider = "other";
+    let response = browser.return_from(&url).await;
+    assert_eq!(error_at_client(&response).as_deref(), Some("access_denied"));
+    for provider in &setup.providers {
+        assert_eq!(setup.network.hits(provider.endpoint("token")), 0);
+    }
+    // The same with the names of the issuers.
+    for (iss, expected) in [
+        (PROVIDER, None),
+        (OTHER, Some("access_denied")),
+        ("https://idp.example/", Some("access_denied")),
+        ("https://IDP.example", Some("access_denied")),
+    ] {
+        let mut browser = Browser::new(&setup);
+        let url = at_provider(&mut browser, &client).await;
+        let state = param(&url, "state").unwrap();
+        let params = [("code", "a"), ("state", state.as_str()), ("iss", iss)];
+        let response = browser.callback(&params).await;
+        let error = param(&location(&response), "error");
+        assert_eq!(error.as_deref(), expected, "{iss}");
+    }
+}
+
+/// PR3: an ID token of another client, issuer, sign-in, key or time signs nobody in.
+#[tokio::test]
+async fn forged_id_tokens() {
+    type Forge = Box<dyn Fn(TokenBuilder) -> String + Send>;
+    let foreign = TestIssuer::new(OTHER).key();
+    let attacker = TestIssuer::new(OTHER).key();
+    let attacks: Vec<(&str, Forge)> = vec![
+        ("aud", Box::new(|token| token.audience("other").sign())),
+        ("resource", Box::new(|token| token.audience(ISSUER).sign())),
+        (
+            "several audiences",
+            Box::new(|token| token.audience(json!(["broker-at-idp", "other"])).sign()),
+        ),
+        ("no aud", Box::new(|token| token.without("aud").sign())),
+        ("azp", Box::new(|token| token.claim("azp", "other").sign())),
+        (
+            "nonce",
+            Box::new(|token| token.claim("nonce", "other").sign()),
+        ),
+        ("no nonce", Box::new(|token| token.without("nonce").sign())),
+        ("iss", Box::new(|token| token.issuer(OTHER).sign())),
+        (
+            "slash",
+            Box::new(|token| token.issuer("https://idp.example/").sign()),
+        ),
+        ("expired", Box::new(|token| token.expires_in(-3600).sign())),
+        ("no exp", Box::new(|token| token.without("exp").sign())),
+        ("future", Box::new(|token| token.issued_in(3600).sign())),
+        ("no sub", Box::new(|token| token.without("sub").sign())),
+        ("empty sub", Box::new(|token| token.subject("").sign())),
+        ("none", Box::new(|token| token.unsigned("none"))),
+        ("None", Box::new(|token| token.unsigned("None"))),
+        (
+            "foreign key",
+            Box::new(move |token| token.signed_by(foreign.clone()).sign()),
+        ),
+        (
+            "key in the header",
+            Box::new(move |token| token.self_signed(&attacker)),
+        ),
+        (
+            "confusion",
+            Box::new(|token| token.hmac_with_public_key().remove(0)),
+        ),
+        ("access token", Box::new(|token| token.typ("at+jwt").sign())),
+        (
+            "logout token",
+            Box::new(|token| token.typ("logout+jwt").sign()),
+        ),
+        ("not a token", Box::new(|_| "a.b.c".to_owned())),
+        ("empty", Box::new(|_| String::new())),
+    ];
+    for (name, forge) in attacks {
+        let setup = Setup::new();
+        *setup.provider.sign.lock() = forge;
+        assert!(outcome(&setup).await.is_some(), "{name}");
+        assert!(!setup.events.contains("SignedIn"), "{name}");
+    }
+    let setup = Setup::new();
+    *setup.provider.response.lock() = json!({ "id_token": null });
+    assert!(outcome(&setup).await.is_some(), "no ID token");
+}
+
+/// PR4: a user is identified by provider and identifier, never by a name or address.
+#[tokio::test]
+async fn two_people_with_one_address() {
+    let setup = Setup::with(two_providers);
+    let client = setup.client().await;
+    let sub = async |name: &'static str, user: Value| {
+        for provider in &setup.providers {
+            *provider.user.lock() = user.clone();
+        }
+        let mut browser = Browser::new(&setup);
+        browser.provider = name;
+        let page = browser.authorize(&client.request()).await;
+        let url = browser.approve(&page).await;
+        let code = param(&location(&browser.return_from(&url).await), "code").unwrap();
+        let claims = claims(&json_of(&setup.exchange(&client, &code).await));
+        claims["sub"].as_str().unwrap().to_owned()
+    };
+    let address = "alice@example.com";
+    let alice = sub("idp", json!({ "sub": "1", "email": address })).await;
+    let renamed = sub("idp", json!({ "sub": "1", "email": "new@example.com" })).await;
+    let mallory = sub("idp", json!({ "sub": "2", "email": address })).await;
+    let elsewhere = sub("other", json!({ "sub": "1", "email": address })).await;
+    assert_eq!(alice, renamed);
+    assert_ne!(alice, mallory);
+    assert_ne!(alice, elsewhere);
+    assert!(alice.starts_with("idp_") && elsewhere.starts_with("other_"));
+}
+
+/// PR5: a client does not become a user.
+#[tokio::test]
+async fn a_client_without_a_user() {
+    let setup = Setup::new();
+    let client = setup.client().await;
+    for grant_type in [
+        "client_credentials",
+        "password",
+        "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "urn:ietf:params:oauth:grant-type:device_code",
+        "urn:ietf:params:oauth:grant-type:token-exchange",
+        "implicit",
+    ] {
+        let fields = [
+            ("grant_type", grant_type),
+            ("client_id", client.id.as_str()),
+            ("username", "alice"),
+            ("password", "password"),
+            ("assertion", "a.b.c"),
+            ("scope", "mcp:tools"),
+        ];
+        let response = setup.post("/oauth/token", &fields).await;
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(json_of(&response)["error"], "unsupported_grant_type");
+    }
+    // A client whose identifier is that of a user does not get the user's claims.
+    *setup.provider.user.lock() = json!({ "sub": client.id });
+    let tokens = setup.sign_in(&client).await;
+    assert_ne!(claims(&tokens)["sub"], client.id);
+}
+
+/// PR5: claims of the provider do not replace those of the token.
+#[tokio::test]
+async fn claims_of_the_provider_that_name_another() {
+    let setup = Setup::with(|settings| {
+        for name in ["sub", "aud", "scope", "client_id", "sid", "iss", "exp"] {
+            settings.claims.insert(name.into(), "chosen".into());
+        }
+        settings.claims.insert("email".into(), "email".into());
+    });
+    let user = json!({ "sub": "mallory", "chosen": "admin", "email": "m@example.com" });
+    *setup.provider.user.lock() = user;
+    let client = setup.client().await;
+    let claims = claims(&setup.sign_in(&client).await);
+    assert_eq!(claims["email"], "m@example.com");
+    assert!(!claims.to_string().contains("admin"));
+}
+
+/// PR6: a user who does not meet a rule gets nothing.
+#[tokio::test]
+async fn a_user_who_is_not_allowed() {
+    let setup = Setup::with(|settings| {
+        settings.providers[0].allow = vec![
+            rule("groups", &["staff"]),
+            ClaimRule::new("email_verified", ClaimTest::Present).unwrap(),
+        ];
+    });
+    for (user, expected) in [
+        (json!({ "sub": "a" }), Some("access_denied")),
+        (
+            json!({ "sub": "a", "groups": ["staff"] }),
+            Some("access_denied"),
+        ),
+        (
+            json!({ "sub": "a", "groups": ["guests"], "email_verified": true }),
+            Some("access_denied"),
+        ),
+        (
+            json!({ "sub": "a", "groups": "staffing", "email_verified": true }),
+            Some("access_denied"),
+        ),
+        (
+            json!({ "sub": "a", "groups": null, "email_verified": true }),
+            Some("access_denied"),
+        ),
+        (
+            json!({ "sub": "a", "groups": { "staff": 1 }, "email_verified": true }),
+            Some("access_denied"),
+        ),
+        (
+            json!({ "sub": "a", "groups": ["staff"], "email_verified": true }),
+            None,
+        ),
+    ] {
+        *setup.provider.user.lock() = user.clone();
+        assert_eq!(outcome(&setup).await.as_deref(), expected, "{user}");
+    }
+    assert!(setup.events.contains("broker.user_not_allowed"));
+}
+
+/// PR6: groups that Entra left out do not pass a rule, nor reduce a user without a word.
+#[tokio::test]
+async fn groups_that_the_provider_left_out() {
+    let issuer = format!("https://login.microsoftonline.com/{TENANT}/v2.0");
+    for is_grant in [false, true] {
+        let setup = Setup::with(|settings| {
+            let mut entra = provider("entra", ProviderKind::Entra, &issuer);
+            if is_grant {
+                entra.grants = vec![ScopeGrant {
+                    rule: Some(rule("groups", &["admins"])),
+                    scopes: Scopes::parse("mcp:tools").unwrap(),
+                }];
+            } else {
+                entra.allow = vec![rule("groups", &["admins"])];
+            }
+            settings.providers = vec![entra];
+        });
+        let client = setup.client().await;
+        for (claim, value, is_allowed) in [
+            ("groups", json!(["admins"]), true),
+            ("_claim_names", json!({ "groups": "src1" }), false),
+            ("hasgroups", json!(true), false),
+            ("hasgroups", json!("true"), false),
+        ] {
+            *setup.provider.user.lock() = json!({
+                "sub": "pairwise", "tid": TENANT, "oid": "object-1", claim: value,
+            });
+            let mut browser = Browser::new(&setup);
+            browser.provider = "entra";
+            let target = browser.sign_in(&client).await;
+            assert_eq!(param(&target, "code").is_some(), is_allowed, "{claim}");
+        }
+        assert!(setup.events.contains("broker.groups_missing"));
+    }
+}
+
+/// AU8, PR6: `grant` rules reduce the scopes that the user saw.
+#[tokio::test]
+async fn a_user_with_fewer_scopes() {
+    let setup = Setup::with(|settings| {
+        let scopes = |text| Scopes::parse(text).unwrap();
+        settings.providers[0].grants = vec![
+            ScopeGrant {
+                rule: Some(rule("groups", &["staff"])),
+                scopes: scopes("mcp:tools"),
+            },
+            ScopeGrant {
+                rule: Some(rule("groups", &["admins"])),
+                scopes: scopes("mcp:admin"),
+            },
+        ];
+    });
+    let client = setup.client().await;
+    for (groups, requested, expected) in [
+        (json!(["staff"]), "mcp:tools mcp:admin", Some("mcp:tools")),
+        (json!(["staff", "admins"]), "mcp:tools", Some("mcp:tools")),
+        (json!(["staff"]), "mcp:admin", None),
+        (json!(["guests"]), "mcp:tools", None),
+        (Value::Null, "mcp:tools", None),
+    ] {
+        *setup.provider.user.lock() = json!({ "sub": "a", "groups": groups });
+        let mut browser = Browser::new(&setup);
+        let mut params = client.request();
+        params.push(("scope", requested.to_owned()));
+        let page = browser.authorize(&params).await;
+        let url = browser.approve(&page).await;
+        let target = location(&browser.return_from(&url).await);
+        let Some(expected) = expected else {
+            assert_eq!(param(&target, "error").as_deref(), Some("access_denied"));
+            continue;
+        };
+        let code = param(&target, "code").unwrap();
+        let tokens = json_of(&setup.exchange(&client, &code).await);
+        assert_eq!(tokens["scope"], expected);
+        assert_eq!(claims(&tokens)["scope"], expected);
+    }
+}
+
+/// PR7: errors and texts of the provider do not reach the client.
+#[tokio::test]
+async fn the_error_text_of_the_provider() {
+    for (error, expected) in [
+        ("access_denied", "access_denied"),
+        ("consent_required", "access_denied"),
+        ("server_error", "server_error"),
+        ("temporarily_unavailable", "temporarily_unavailable"),
+        ("invalid_client_secret_abc", "server_error"),
+        ("<script>", "server_error"),
+    ] {
+        let setup = Setup::new();
+        let client = setup.client().await;
+        let mut browser = Browser::new(&setup);
+        let url = at_provider(&mut browser, &client).await;
+        let state = param(&url, "state").unwrap();
+        let params = [
+            ("state", state.as_str()),
+            ("error", error),
+            ("error_description", "canary text"),
+            ("error_uri", "https://idp.example/canary"),
+        ];
+        let response = browser.callback(&params).await;
+        let target = response.headers()["location"].to_str().unwrap();
+        assert!(
+            !target.contains("canary") && !target.contains("%3C"),
+            "{target}"
+        );
+        assert!(!target.contains("idp.example"), "{target}");
+        assert_eq!(
+            error_at_client(&response).as_deref(),
+            Some(expected),
+            "{error}"
+        );
+    }
+    for (status, expected) in [(500, "temporarily_unavailable"), (400, "access_denied")] {
+        let setup = Setup::new();
+        let body = json!({ "error": "invalid_grant", "error_description": "canary" });
+        let token = setup.provider.endpoint("token");
+        setup.network.serve(token, status, body.to_string());
+        let client = setup.client().await;
+        let target = Browser::new(&setup).sign_in(&client).await;
+        assert!(!target.as_str().contains("canary"));
+        assert_eq!(param(&target, "error").as_deref(), Some(expected));
+    }
+}
+
+/// PR8: no response, event or page contains a token of the provider.
+#[tokio::test]
+async fn a_token_of_the_provider_in_a_response() {
+    let setup = Setup::new();
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let page = browser.authorize(&client.request()).await;
+    let continuing = browser.decide(&page, "allow:idp").await;
+    let url = crate::support::continued(&continuing);
+    *setup.provider.nonce.lock() = param(&url, "nonce").unwrap();
+    let returned = browser.return_from(&url).await;
+    let code = param(&location(&returned), "code").unwrap();
+    let exchanged = setup.exchange(&client, &code).await;
+    let refresh_token = json_of(&exchanged)["refresh_token"].clone();
+    setup.pass(setup.settings.lifetimes.recheck);
+    let refreshed = setup
+        .refresh(&client, refresh_token.as_str().unwrap())
+        .await;
+    assert_eq!(refreshed.status(), StatusCode::OK);
+    for response in [page, continuing, returned, exchanged, refreshed] {
+        let all = format!("{:?} {}", response.headers(), text_of(&response));
+        assert!(!all.contains("provider-"), "{all}");
+    }
+    // Tokens of the provider are not accepted either.
+    let foreign = setup.provider.issuer.token().sign();
+    let response = setup.refresh(&client, &foreign).await;
+    assert_eq!(json_of(&response)["error"], "invalid_grant");
+}
+
+/// PR9: a provider that redirects, or sends too much, is not followed.
+#[tokio::test]
+async fn a_provider_that_redirects_or_sends_too_much() {
+    let setup = Setup::new();
+    let token = setup.provider.endpoint("token");
+    setup.network.respond(token, |_| {
+        let mut headers = HeaderMap::new();
+        let elsewhere = "https://attacker.example/token".parse().unwrap();
+        headers.insert(header::LOCATION, elsewhere);
+        Ok(FetchResponse {
+            status: StatusCode::TEMPORARY_REDIRECT,
+            headers,
+            body: Bytes::new(),
+            sent: Default::default(),
+        })
+    });
+    assert!(outcome(&setup).await.is_some());
+    assert_eq!(setup.network.hits("https://attacker.example/token"), 0);
+    let setup = Setup::new();
+    *setup.provider.response.lock() = json!({ "padding": "a".repeat(70_000) });
+    assert!(outcome(&setup).await.is_some());
+    let setup = Setup::new();
+    setup.network.time_out(setup.provider.endpoint("token"));
+    assert_eq!(
+        outcome(&setup).await.as_deref(),
+        Some("temporarily_unavailable")
+    );
+}
+
+/// PR9: a provider that is down at the beginning is a page, and no transaction.
+#[tokio::test]
+async fn a_provider_that_is_down_at_the_beginning() {
+    let setup = Setup::new();
+    for path in ["openid-configuration", "oauth-authorization-server"] {
+        setup.network.fail(format!("{PROVIDER}/.well-known/{path}"));
+    }
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let page = browser.authorize(&client.request()).await;
+    let response = browser.decide(&page, "allow:idp").await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(!text_of(&response).contains("idp.example"));
+    assert!(!response.headers().contains_key("set-cookie"));
+}
+
+/// PR3: metadata of the provider that name another issuer are not used.
+#[tokio::test]
+async fn metadata_of_another_provider() {
+    let setup = Setup::new();
+    let other = TestIssuer::new(OTHER);
+    for path in ["openid-configuration", "oauth-authorization-server"] {
+        let url = format!("{PROVIDER}/.well-known/{path}");
+        setup.network.serve(url, 200, other.metadata_json());
+    }
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let page = browser.authorize(&client.request()).await;
+    let response = browser.decide(&page, "allow:idp").await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(!text_of(&response).contains("other.example"));
+}
