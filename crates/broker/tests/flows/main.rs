@@ -4,6 +4,7 @@
 //! shows.
 
 mod authorization;
+mod codes;
 mod consent;
 mod documents;
 mod provider;
