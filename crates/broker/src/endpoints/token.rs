@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse, Params, Store as _,
+    ErrorCode, ErrorResponse, Params, Policy as _,
     authentication::{AuthenticatedClient, PresentedCredential},
     client::{ClientDirectory as _, GrantType},
     token::{GrantedTokens, RefreshCheck, TokenError, exchange_code, refresh},
@@ -14,6 +14,7 @@ use super::{BrokerRequest, respond};
 use crate::{
     Broker,
     observer::{BrokerEvent, EndReason},
+    records::SignInRecord,
 };
 
 impl Broker {
@@ -83,7 +84,8 @@ impl Broker {
     }
 
     /// Checks the request, then the user at the provider, and rotates the token at last: a token that
-    /// gets an error stays usable.
+    /// gets an error stays usable. The user is not checked for a replayed token, which ends its grant
+    /// also while the provider cannot be reached (RF1).
     async fn refresh_tokens(
         &self,
         client: &AuthenticatedClient,
@@ -91,10 +93,12 @@ impl Broker {
     ) -> Result<GrantedTokens, TokenError> {
         let store = self.store.ending_for(EndReason::RefreshTokenReplayed);
         let check = RefreshCheck::new(self, client, form, None)?;
-        if let Some(grant) = store.find_refresh_token(check.token()).await?
+        if let Some(grant) = store.find_grant_to_refresh(check.token()).await?
             && check.check(&grant).is_ok()
         {
-            self.recheck(&grant.id).await?;
+            let sign_in = self.recheck(&grant.id).await?;
+            let requested = self.refresh_scopes(form)?;
+            allowed_scopes(&sign_in, requested.as_ref().unwrap_or(&grant.scopes))?;
         }
         refresh(self, &store, client, form, None).await
     }
@@ -118,14 +122,7 @@ impl Broker {
                     ErrorCode::InvalidGrant,
                     "the session has ended",
                 ))?;
-        let allowed = Scopes::parse(&sign_in.scopes).unwrap_or_default();
-        let scopes = scopes.intersection(&allowed);
-        if scopes.is_empty() {
-            return Err(ErrorResponse::new(
-                ErrorCode::InvalidScope,
-                "the user no longer has any of the requested scopes",
-            ));
-        }
+        let scopes = allowed_scopes(&sign_in, &scopes)?;
         let access = self
             .access_tokens
             .issue(&grant.id, &record, &sign_in, &scopes)?;
@@ -145,4 +142,17 @@ impl Broker {
             ..TokenResponse::bearer(access.token)
         })
     }
+}
+
+/// Returns those of the scopes that the user may still have. At least one.
+fn allowed_scopes(sign_in: &SignInRecord, scopes: &Scopes) -> Result<Scopes, ErrorResponse> {
+    let allowed = Scopes::parse(&sign_in.scopes).unwrap_or_default();
+    let scopes = scopes.intersection(&allowed);
+    if scopes.is_empty() {
+        return Err(ErrorResponse::new(
+            ErrorCode::InvalidScope,
+            "the user no longer has any of the requested scopes",
+        ));
+    }
+    Ok(scopes)
 }

@@ -14,6 +14,23 @@ use crate::{
 const MAX_ROTATIONS: usize = 16;
 
 impl BrokerStore {
+    /// Returns the grant of a refresh token. `None` if the token is unknown, or was replaced and is
+    /// no longer answered.
+    pub(crate) async fn find_grant_to_refresh(
+        &self,
+        token: &str,
+    ) -> Result<Option<Grant>, StoreError> {
+        let Some(presented) = self.parse_refresh_token(token) else {
+            return Ok(None);
+        };
+        let grant = self.read_grant(&presented.grant_id).await?;
+        Ok(grant.map(|grant| grant.value).and_then(|grant| {
+            let is_current = presented.generation >= grant.generation?;
+            let is_answered = is_current || self.repeatable(&grant, presented.generation).is_some();
+            is_answered.then(|| grant.terms.grant(&presented.grant_id))?
+        }))
+    }
+
     pub(super) async fn rotate(
         &self,
         token: &str,

@@ -8,6 +8,7 @@ mod codes;
 mod consent;
 mod documents;
 mod provider;
+mod refresh;
 mod registration;
 mod sign_in;
 mod support;
