@@ -1,7 +1,7 @@
 //! The redirect URI at a provider.
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, header::SET_COOKIE};
 use portcullis_authorization_server::{
     ErrorCode, ErrorResponse, Grant, Params, Store as _, StoreError, random_secret,
 };
@@ -115,12 +115,27 @@ impl Broker {
                 return self.problem(&Problem::StoreUnavailable);
             }
         };
+        let mut response = self.complete(position, request, transaction, &params).await;
+        if let Some(cookie) = self.cookies.remove(&cookie_name(state)) {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    /// Signs the user in, and sends the browser back to the client.
+    async fn complete(
+        &self,
+        position: usize,
+        request: &BrokerRequest,
+        transaction: Transaction,
+        params: &Params,
+    ) -> Response<Bytes> {
         let redirect = transaction.request.redirect();
         let Some(redirect) = redirect.filter(|redirect| self.is_usable(redirect)) else {
             return self.problem(&Problem::RedirectNotUsable);
         };
         let issuer = &self.settings.issuer;
-        let location = match self.sign_in(position, request, &transaction, &params).await {
+        let location = match self.sign_in(position, request, &transaction, params).await {
             Ok(SignedIn::Other) => return self.ask_another_user(request, transaction).await,
             Ok(SignedIn::Code(code)) => {
                 transaction

@@ -479,7 +479,10 @@ async fn metadata_that_differ_by_path() {
         metadata["grant_types_supported"],
         json!(["authorization_code", "refresh_token"])
     );
-    for absent in ["id_token_signing_alg_values_supported", "userinfo_endpoint"] {
+    // OpenID Connect Discovery requires the list, although no ID tokens are issued.
+    let algorithms = &metadata["id_token_signing_alg_values_supported"];
+    assert_eq!(algorithms, &json!(["ES256"]));
+    for absent in ["introspection_endpoint", "userinfo_endpoint"] {
         assert!(metadata.get(absent).is_none(), "{absent}");
     }
     let unknown = setup

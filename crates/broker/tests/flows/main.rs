@@ -3,6 +3,12 @@
 //! The comment of each attack begins with the rule of `docs/contribute/broker-threats.md` that it
 //! shows.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test's helpers fail the test"
+)]
+
 mod authorization;
 mod codes;
 mod consent;
@@ -10,5 +16,6 @@ mod documents;
 mod provider;
 mod refresh;
 mod registration;
+mod remembered;
 mod sign_in;
 mod support;

@@ -1,6 +1,7 @@
 //! CO5: a remembered consent.
 
 use http::{HeaderMap, StatusCode};
+use portcullis_metadata::authorization::PkceVerifier;
 use serde_json::json;
 use url::Url;
 
@@ -21,14 +22,30 @@ fn setup() -> (Setup, Client) {
         "redirect_uris": [redirect_uri, "http://127.0.0.1/callback"],
     });
     setup.network.serve(DOCUMENT, 200, document.to_string());
-    (setup, Client::new(DOCUMENT, redirect_uri))
+    (setup, client(redirect_uri))
+}
+
+fn client(redirect_uri: &str) -> Client {
+    Client {
+        id: DOCUMENT.to_owned(),
+        redirect_uri: redirect_uri.to_owned(),
+        verifier: PkceVerifier::generate().unwrap(),
+    }
 }
 
 /// Opens the authorization page, as a navigation from this kind of site.
 async fn open(browser: &mut Browser<'_>, client: &Client, site: &str) -> Result<Url, String> {
+    open_with(browser, &client.request(), site).await
+}
+
+async fn open_with(
+    browser: &mut Browser<'_>,
+    params: &[(&str, String)],
+    site: &str,
+) -> Result<Url, String> {
     let mut headers = HeaderMap::new();
     headers.insert("sec-fetch-site", site.parse().unwrap());
-    let page = browser.navigate(&client.request(), headers).await;
+    let page = browser.navigate(params, headers).await;
     assert_eq!(page.status(), StatusCode::OK);
     let text = text_of(&page).to_owned();
     match text.contains("http-equiv=\"refresh\"") {
@@ -82,12 +99,10 @@ async fn a_remembered_consent_covers_nothing_else() {
 
     let mut other_browser = Browser::new(&setup);
     assert!(open(&mut other_browser, &client, "none").await.is_err());
-    let more = Client {
-        scope: Some("mcp:tools mcp:admin".to_owned()),
-        ..Client::new(DOCUMENT, &client.redirect_uri)
-    };
-    assert!(open(&mut browser, &more, "none").await.is_err());
-    let loopback = Client::new(DOCUMENT, "http://127.0.0.1:4321/callback");
+    let mut more = client.request();
+    more.push(("scope", "mcp:tools mcp:admin".to_owned()));
+    assert!(open_with(&mut browser, &more, "none").await.is_err());
+    let loopback = self::client("http://127.0.0.1:4321/callback");
     let page = open(&mut browser, &loopback, "none").await.unwrap_err();
     assert!(!page.contains(r#"name="remember""#));
 }
@@ -111,7 +126,7 @@ async fn another_user_is_asked() {
     let (setup, client) = setup();
     let mut browser = Browser::new(&setup);
     sign_in_and_remember(&mut browser, &client).await;
-    setup.provider.user.lock()["sub"] = json!("mallory");
+    setup.providers[0].user.lock()["sub"] = json!("mallory");
     let url = open(&mut browser, &client, "none").await.unwrap();
     browser.remember_nonce(&url);
     let page = browser.return_from(&url).await;

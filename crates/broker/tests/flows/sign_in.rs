@@ -20,6 +20,10 @@ async fn a_user_signs_in() {
     );
     assert_eq!(param(&location, "state").as_deref(), Some("client-state"));
     assert_eq!(param(&location, "iss").as_deref(), Some(ISSUER));
+    let transaction = |(name, value): (&String, &String)| {
+        assert!(!name.contains("transaction") || value.is_empty(), "{name}");
+    };
+    browser.cookies.iter().for_each(transaction);
 
     let code = param(&location, "code").unwrap();
     let response = setup.exchange(&client, &code).await;

@@ -353,22 +353,12 @@ pub(crate) struct Client {
     pub(crate) id: String,
     pub(crate) redirect_uri: String,
     pub(crate) verifier: PkceVerifier,
-    pub(crate) scope: Option<String>,
 }
 
 impl Client {
-    pub(crate) fn new(id: &str, redirect_uri: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            redirect_uri: redirect_uri.to_owned(),
-            verifier: PkceVerifier::generate().unwrap(),
-            scope: None,
-        }
-    }
-
     /// Returns the parameters of its authorization request.
     pub(crate) fn request(&self) -> Vec<(&'static str, String)> {
-        let params = [
+        vec![
             ("response_type", "code".to_owned()),
             ("client_id", self.id.clone()),
             ("redirect_uri", self.redirect_uri.clone()),
@@ -379,9 +369,7 @@ impl Client {
             ),
             ("code_challenge_method", "S256".to_owned()),
             ("resource", RESOURCE.to_owned()),
-        ];
-        let scope = self.scope.clone().map(|scope| ("scope", scope));
-        params.into_iter().chain(scope).collect()
+        ]
     }
 }
 
@@ -438,21 +426,33 @@ impl<'s> Browser<'s> {
 
     /// Approves the request of a consent page. Returns the URL at the provider.
     pub(crate) async fn approve(&mut self, page: &Response<Bytes>) -> Url {
+        self.approve_with(page, &[]).await
+    }
+
+    /// Approves the request of a consent page, with further fields of its form.
+    pub(crate) async fn approve_with(
+        &mut self,
+        page: &Response<Bytes>,
+        more: &[(&str, &str)],
+    ) -> Url {
         let decision = format!("allow:{}", self.provider);
-        let response = self.decide(page, &decision).await;
+        let sealed = hidden(page, "request");
+        let fields = [("request", &*sealed), ("decision", &*decision)];
+        let fields: Vec<_> = fields.iter().chain(more).copied().collect();
+        let response = self.post("/oauth/consent", &fields).await;
         assert_eq!(response.status(), StatusCode::OK, "{response:?}");
         let url = continued(&response);
-        let mut providers = self.setup.providers.iter();
-        let provider = providers
-            .find(|provider| provider.endpoint("").origin() == url.origin())
-            .expect("a URL at a provider");
-        *provider.nonce.lock() = param(&url, "nonce").unwrap();
+        self.remember_nonce(&url);
         url
     }
 
     /// Lets the provider put the nonce of this request into its next ID token.
     pub(crate) fn remember_nonce(&self, url: &Url) {
-        *self.setup.provider.nonce.lock() = param(url, "nonce").unwrap();
+        let mut providers = self.setup.providers.iter();
+        let provider = providers
+            .find(|provider| provider.endpoint("").origin() == url.origin())
+            .expect("a URL at a provider");
+        *provider.nonce.lock() = param(url, "nonce").unwrap();
     }
 
     /// Answers a consent page.
@@ -595,9 +595,7 @@ pub(crate) fn continued(page: &Response<Bytes>) -> Url {
 pub(crate) fn hidden(page: &Response<Bytes>, name: &str) -> String {
     let text = text_of(page);
     let start = format!(r#"name="{name}" value=""#);
-    let (_, rest) = text
-        .split_once(&start)
-        .unwrap_or_else(|| panic!("no field {name}: {text}"));
+    let (_, rest) = text.split_once(&start).expect("a hidden field");
     unescape(rest.split_once('"').unwrap().0)
 }
 
