@@ -3,6 +3,8 @@
 use std::{fmt::Write as _, time::Duration};
 
 use http::{HeaderMap, HeaderValue, header};
+use portcullis_metadata::syntax::BROKER_COOKIE_PREFIX;
+pub use portcullis_metadata::syntax::is_broker_cookie;
 use url::Url;
 
 /// The cookies of the broker. They bind a form, a transaction or a remembered consent to one
@@ -14,9 +16,6 @@ pub(crate) struct Cookies {
 }
 
 impl Cookies {
-    /// The beginning of every name, after the prefix `__Host-`, if any.
-    pub(crate) const PREFIX: &'static str = "portcullis-broker-";
-
     pub(crate) fn new(base_url: &Url) -> Self {
         Self {
             is_secure: base_url.scheme() == "https",
@@ -65,20 +64,8 @@ impl Cookies {
 
     fn name(self, name: &str) -> String {
         let prefix = if self.is_secure { "__Host-" } else { "" };
-        format!("{prefix}{}{name}", Self::PREFIX)
+        format!("{prefix}{BROKER_COOKIE_PREFIX}{name}")
     }
-}
-
-/// Returns whether a cookie with this name may be one of the broker. It must not reach an upstream,
-/// nor be set by one (OR2).
-pub fn is_broker_cookie(name: &str) -> bool {
-    // Browsers compare the prefix without case in `Set-Cookie` (RFC 6265bis section 4.1.3.2).
-    let name = match name.get(..7) {
-        Some(prefix) if prefix.eq_ignore_ascii_case("__Host-") => &name[7..],
-        _ => name,
-    };
-    name.get(..Cookies::PREFIX.len())
-        .is_some_and(|prefix| prefix.eq_ignore_ascii_case(Cookies::PREFIX))
 }
 
 #[cfg(test)]

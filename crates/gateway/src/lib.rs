@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod address;
+mod broker_cookies;
 mod connection;
 mod error;
 mod hop_by_hop;

@@ -1,6 +1,7 @@
 //! URLs, queries, media types, digits and patterns, read by one set of rules in all crates, so that
 //! no two of them understand an input differently.
 
+mod broker_cookie;
 mod encoded_path;
 mod hexadecimal;
 mod media_type;
@@ -9,6 +10,7 @@ mod url_without_secrets;
 mod wildcard;
 
 pub use crate::identifier::{is_https_or_loopback_http, is_loopback, is_uuid};
+pub use broker_cookie::{BROKER_COOKIE_PREFIX, is_broker_cookie};
 pub use encoded_path::has_encoded_path_syntax;
 pub use hexadecimal::hexadecimal;
 pub use media_type::{has_media_type, is_event_stream};

@@ -12,7 +12,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
@@ -83,6 +83,11 @@ impl Handler for Router {
                 response: Some(local_response::replicas_unreachable(&state, &request)),
             };
         }
+        if state.broker().is_some() && asks_for_service_worker(request.headers()) {
+            return RouterFuture::Local {
+                response: Some(local_response::service_worker(&state, &request)),
+            };
+        }
         state.forwarded_headers().examine(peer, request.headers());
         request.extensions_mut().insert(Peer(peer));
         RouterFuture::Stack {
@@ -91,6 +96,12 @@ impl Handler for Router {
             peer,
         }
     }
+}
+
+/// Returns whether a browser asks for the script of a service worker. A resource has the origin of
+/// the broker, whose pages such a script could control.
+fn asks_for_service_worker(headers: &HeaderMap) -> bool {
+    headers.contains_key("service-worker")
 }
 
 type BoxedResponse = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;

@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Version,
-    header::{CONTENT_TYPE, HOST, VIA},
+    header::{CONTENT_TYPE, COOKIE, HOST, VIA},
 };
 use portcullis_guard::trace::{TraceContext, TraceParent};
 use portcullis_http1::{Request, RequestBuilder};
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     address::{Target, without_token},
+    broker_cookies::without_broker_cookies,
     error::UpstreamSettingsError,
     hop_by_hop::is_hop_by_hop,
 };
@@ -161,7 +162,14 @@ impl ForwardingRules {
                 }
                 text => !self.is_removed(text),
             };
-            if is_forwarded {
+            if !is_forwarded {
+                continue;
+            }
+            if *name == COOKIE {
+                if let Some(cookies) = without_broker_cookies(value) {
+                    request.header(name, &cookies);
+                }
+            } else {
                 request.header(name, value);
             }
         }

@@ -8,10 +8,14 @@ use portcullis_mcp::header;
 use portcullis_metadata::syntax::is_event_stream;
 
 use super::failure::UpstreamFailure;
-use crate::{address::Target, hop_by_hop::is_hop_by_hop};
+use crate::{
+    address::Target, broker_cookies::remove_set_broker_cookies, hop_by_hop::is_hop_by_hop,
+};
 
 /// The header by which nginx decides whether it buffers a response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// The header by which a script can control more of the origin, which the broker shares.
+const SERVICE_WORKER_ALLOWED: HeaderName = HeaderName::from_static("service-worker-allowed");
 const NO: HeaderValue = HeaderValue::from_static("no");
 
 /// Checks that a response with this status may be forwarded to the client. Fails for a 401, a 407,
@@ -48,10 +52,14 @@ pub(crate) fn remove_headers(headers: &mut HeaderMap, forward_cookies: bool) {
         is_hop_by_hop(name.as_str())
             || is_challenge(name.as_str())
             || is_address(name.as_str())
+            || *name == SERVICE_WORKER_ALLOWED
             || (*name == SET_COOKIE && !forward_cookies)
     };
     while let Some(name) = headers.keys().find(is_removed).cloned() {
         headers.remove(name);
+    }
+    if forward_cookies {
+        remove_set_broker_cookies(headers);
     }
     if is_event_stream(headers) {
         headers.insert(X_ACCEL_BUFFERING, NO);
@@ -151,6 +159,25 @@ mod tests {
             ("alt-svc", "h2=\"10.0.0.1:443\""),
         ];
         assert_eq!(after_removal(&addresses, true), []);
+    }
+
+    /// OR1: no script of the upstream controls the rest of the origin.
+    #[test]
+    fn service_workers_get_no_other_scope() {
+        assert_eq!(after_removal(&[("service-worker-allowed", "/")], true), []);
+    }
+
+    /// OR2: the upstream sets no cookie of the broker.
+    #[test]
+    fn cookies_of_the_broker_are_removed() {
+        let cookies = [
+            ("set-cookie", "__Host-portcullis-broker-form=1; Path=/"),
+            ("set-cookie", "a=1"),
+        ];
+        assert_eq!(
+            after_removal(&cookies, true),
+            [("set-cookie".to_owned(), "a=1".to_owned())]
+        );
     }
 
     /// L2: `Set-Cookie` is forwarded only if `Cookie` is.

@@ -30,7 +30,8 @@ use crate::{
 ///
 /// **Request.** These headers are removed:
 /// - credentials: `Authorization`, `Proxy-Authorization`, `DPoP`, and `Cookie` unless
-///   [`forward_cookies`](HttpUpstreamSettings::forward_cookies) is set;
+///   [`forward_cookies`](HttpUpstreamSettings::forward_cookies) is set, and then only
+///   [cookies of the broker](portcullis_metadata::syntax::is_broker_cookie);
 /// - hop-by-hop headers (RFC 9110 section 7.6.1) and `Expect`;
 /// - the client's copies of the identity headers;
 /// - headers that assert the client's address or identity (`Forwarded`, `X-Real-IP`, `Remote-User`
@@ -46,8 +47,9 @@ use crate::{
 /// traces are on. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
 ///
 /// **Response.** The body is streamed. A 101, a 401, a 407 or a redirect becomes 502. Challenges,
-/// addresses of the upstream (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless
-/// `forward_cookies` is set, `Set-Cookie` are removed.
+/// addresses of the upstream (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`),
+/// `Service-Worker-Allowed`, and `Set-Cookie` are removed; with `forward_cookies`, only `Set-Cookie`
+/// for cookies of the broker.
 ///
 /// **Failures** become responses with a generic text and a
 /// [`RejectionCode`](portcullis_guard::RejectionCode) in their extensions: 502 with `Retry-After`

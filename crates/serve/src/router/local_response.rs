@@ -37,6 +37,9 @@ pub(super) enum Refusal {
     /// No resource has this path.
     #[code = "path.unknown"]
     UnknownPath,
+    /// A browser asks for the script of a service worker, which would control pages of the broker.
+    #[code = "service_worker.refused"]
+    ServiceWorker,
     /// The broker already answers 512 requests, or receives the bodies of 1,024.
     #[code = "broker.busy"]
     BrokerBusy,
@@ -104,6 +107,16 @@ pub(super) fn replicas_unreachable<B>(
     let mut response = finish(state, request, answer, Instant::now());
     response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
     response
+}
+
+/// Rejects a request for the script of a service worker.
+pub(super) fn service_worker<B>(
+    state: &ServerState,
+    request: &Request<B>,
+) -> Response<Full<Bytes>> {
+    let code = Refusal::ServiceWorker.code();
+    let answer = Answer::rejected(StatusCode::FORBIDDEN, code, REFUSED);
+    finish(state, request, answer, Instant::now())
 }
 
 impl Answer {

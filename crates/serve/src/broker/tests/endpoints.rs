@@ -87,6 +87,16 @@ async fn the_broker_decides_about_origins() {
     assert_eq!(authorize.header("access-control-allow-origin"), None);
 }
 
+/// OR1: a resource has the origin of the broker, so that no service worker is registered there.
+#[tokio::test]
+async fn service_workers_are_refused() {
+    let server = TestServer::new();
+    let header = "Service-Worker: script\r\n";
+    let refused = server.request("GET", "/mcp", header).await;
+    assert_eq!((refused.status(), refused.body()), (403, "refused\n"));
+    assert_eq!(server.get("/mcp").await.status(), 401);
+}
+
 /// A body is bounded, whether its length is declared or not.
 #[tokio::test]
 async fn long_bodies_are_refused() {
