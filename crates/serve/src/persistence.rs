@@ -134,10 +134,13 @@ impl Persistence {
     pub fn examine(plan: &Plan) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let directory = plan.state_dir.as_deref();
+        let examined = || directory.and_then(|directory| StateDirectory::examine(directory).err());
         if plan.session.without_state == WithoutState::Refuse {
-            let error = directory.and_then(|directory| StateDirectory::examine(directory).err());
-            found.extend(error.map(|error| refusal(&error)));
+            found.extend(examined().map(|error| refusal(&error)));
+        } else if plan.broker.is_some() {
+            found.extend(examined().map(|error| broker::persistence::refusal(&error)));
         }
+        found.extend(broker::persistence::examine_keys(plan));
         if let Some(audit) = plan
             .audit
             .as_ref()

@@ -1,11 +1,15 @@
 //! [`BrokerPersistence`]: the records of the broker, and its keys if they are not configured.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{anyhow, bail};
 use parking_lot::Mutex;
-use portcullis_broker::BrokerKeys;
-use portcullis_config::{Diagnostic, KeyPath, plan::Plan};
+use portcullis_broker::{BrokerKeys, KeysError};
+use portcullis_config::{Diagnostic, KeyPath, SecretSource, plan::Plan};
 use portcullis_metadata::Clock;
 use portcullis_state_store::{
     StateDirectory, StateError,
@@ -85,6 +89,23 @@ pub(crate) fn refusal(error: &StateError) -> String {
          again after each start [{}]",
         error.code()
     )
+}
+
+/// Returns why the keys in the state directory cannot be used, and the fix, as far as that can be
+/// seen while another process uses them. `None` if there are none yet.
+pub(crate) fn examine_keys(plan: &Plan) -> Option<String> {
+    let directory = plan.state_dir.as_deref()?;
+    plan.broker
+        .as_ref()
+        .filter(|broker| broker.keys.is_none())?;
+    let path = directory.join(StateDirectory::BROKER_KEYS);
+    let secret = match SecretSource::File(path.clone()).read() {
+        Ok(secret) => secret,
+        Err(_) if !path.exists() => return None,
+        Err(error) => return Some(format!("{KEYS}: {error}")),
+    };
+    let error = BrokerKeys::parse(secret.secret()).err()?;
+    Some(format!("{KEYS}: {}", unparsable(&path, &error)))
 }
 
 fn is_configured(plan: &Plan) -> bool {
@@ -168,14 +189,16 @@ impl fmt::Debug for StoredKeys {
 
 fn parse(directory: &StateDirectory, text: &str) -> anyhow::Result<Arc<BrokerKeys>> {
     let path = directory.path().join(StateDirectory::BROKER_KEYS);
-    let keys = BrokerKeys::parse(text).map_err(|error| {
-        diagnostic(&format!(
-            "the keys in {} cannot be used: {error}; restore the file from a backup, or delete it to get new keys, which signs all users \
-             out",
-            path.display()
-        ))
-    })?;
+    let keys = BrokerKeys::parse(text).map_err(|error| diagnostic(&unparsable(&path, &error)))?;
     Ok(Arc::new(keys))
+}
+
+fn unparsable(path: &Path, error: &KeysError) -> String {
+    format!(
+        "the keys in {} cannot be used: {error}; restore the file from a backup, or delete it to get new keys, which signs all users \
+         out",
+        path.display()
+    )
 }
 
 fn unusable(error: &StateError) -> Diagnostic {

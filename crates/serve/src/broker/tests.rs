@@ -1,6 +1,7 @@
 //! Requests to a server with a broker, from the router on.
 
 mod endpoints;
+mod events;
 mod keys;
 mod tokens;
 
@@ -52,6 +53,15 @@ fn plan(edits: &[(&str, &str)]) -> Plan {
     Plan::new(&from_text(&text).unwrap()).unwrap()
 }
 
+fn observers() -> Observers {
+    Observers {
+        access: Arc::new(AccessLog::without_writer(LogFormat::default())),
+        audit: None,
+        metrics: None,
+        traces: None,
+    }
+}
+
 /// The state of a server with a broker.
 struct TestServer {
     state: Arc<ArcSwap<ServerState>>,
@@ -63,19 +73,24 @@ struct Received(String);
 impl TestServer {
     /// Starts a server that keeps everything in memory.
     fn new() -> Self {
-        let plan = plan(&[]);
-        let persistence = BrokerPersistence::in_memory(&plan, Arc::new(SystemClock::new()));
-        Self::with(&plan, persistence.unwrap())
+        Self::observed(|_| {})
     }
 
+    /// Starts one with further observers.
+    fn observed(add: impl FnOnce(&mut Observers)) -> Self {
+        let plan = plan(&[]);
+        let persistence = BrokerPersistence::in_memory(&plan, Arc::new(SystemClock::new()));
+        let mut observers = observers();
+        add(&mut observers);
+        Self::build(&plan, persistence.unwrap(), observers)
+    }
+
+    /// Starts one with this persistence.
     fn with(plan: &Plan, persistence: BrokerPersistence) -> Self {
-        let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-        let observers = Observers {
-            access,
-            audit: None,
-            metrics: None,
-            traces: None,
-        };
+        Self::build(plan, persistence, observers())
+    }
+
+    fn build(plan: &Plan, persistence: BrokerPersistence, observers: Observers) -> Self {
         let (process, _) = Process::new(
             plan,
             crate::Product::default(),

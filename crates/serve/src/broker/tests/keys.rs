@@ -3,14 +3,23 @@
 use std::{fs, sync::Arc};
 
 use portcullis_broker::BrokerKeys;
+use portcullis_config::plan::Plan;
 use portcullis_metadata::SystemClock;
 use portcullis_state_store::StateDirectory;
+
+use crate::Persistence;
 
 use super::{super::persistence::BrokerPersistence, TestServer, plan};
 
 fn open(directory: &tempfile::TempDir) -> anyhow::Result<BrokerPersistence> {
     let directory = StateDirectory::open(directory.path()).unwrap();
     BrokerPersistence::open(&plan(&[]), &directory, Arc::new(SystemClock::new()))
+}
+
+/// Returns the plan with this state directory.
+fn stored(directory: &tempfile::TempDir) -> Plan {
+    let path = format!("{:?}", directory.path());
+    plan(&[("\"off\"", &path)])
 }
 
 async fn key_id(server: &TestServer) -> String {
@@ -44,6 +53,24 @@ async fn keys_are_kept_and_replaced() {
     ));
 }
 
+/// Nothing is issued without the records: a server with a broker does not start if its state
+/// directory cannot be used, although the configuration permits that for sessions.
+#[tokio::test]
+async fn an_unusable_directory_refuses_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let path = format!("{:?}", file);
+    let without = "[session]\nwithout_state = \"reject_ends\"\n[broker]";
+    let plan = plan(&[("\"off\"", &path), ("[broker]", without)]);
+    let (_running, shutdown) = tokio::sync::watch::channel(false);
+    let opened = Persistence::open(&plan, crate::Product::default(), shutdown).await;
+    let error = opened.err().unwrap().to_string();
+    assert!(error.starts_with("state_dir: "), "{error}");
+    assert!(error.contains(&file.display().to_string()), "{error}");
+    assert_eq!(Persistence::examine(&plan).len(), 1);
+}
+
 /// A server does not start with keys or records that it cannot use: it would forget which tokens it
 /// revoked, or sign all users out. The error names the file.
 #[tokio::test]
@@ -60,5 +87,12 @@ async fn unusable_files_refuse_the_start() {
         assert!(error.starts_with(key), "{error}");
         assert!(error.contains(&file.display().to_string()), "{error}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "damaged");
+        let found = Persistence::examine(&stored(&directory));
+        assert_eq!(
+            found.len(),
+            usize::from(name != "records.redb"),
+            "{found:?}"
+        );
+        assert!(found.iter().all(|found| found.text.contains(&error)));
     }
 }
