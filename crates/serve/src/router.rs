@@ -1,6 +1,6 @@
 //! Routing of requests by path to the service stack of their resource.
 
-mod broker_response;
+pub(super) mod broker_response;
 pub(super) mod local_response;
 
 use std::{

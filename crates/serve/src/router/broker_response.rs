@@ -30,7 +30,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// What a response needs.
-pub(super) struct BrokerCall {
+pub(crate) struct BrokerCall {
     state: Arc<ServerState>,
     broker: Arc<Broker>,
     process: BrokerProcess,
@@ -42,7 +42,7 @@ pub(super) struct BrokerCall {
 impl BrokerCall {
     /// Returns what the response to a request with this path needs. `None` if the broker does not
     /// answer it.
-    pub(super) fn new<B>(
+    pub(crate) fn new<B>(
         state: &Arc<ServerState>,
         request: &Request<B>,
         peer: SocketAddr,
@@ -61,9 +61,15 @@ impl BrokerCall {
         })
     }
 
+    /// Returns the address of the client.
+    #[cfg(test)]
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Answers a request. It is answered to its end although the client disconnects after it has
     /// sent it.
-    pub(super) async fn respond<B>(self, request: Request<B>) -> Response<Full<Bytes>>
+    pub(crate) async fn respond<B>(self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
     {

@@ -1,6 +1,16 @@
 //! Which requests reach the broker.
 
-use super::TestServer;
+use std::{
+    sync::Arc,
+    task::{Context, Waker},
+};
+
+use http::Request;
+use portcullis_config::plan::Plan;
+use portcullis_metadata::SystemClock;
+
+use super::{super::persistence::BrokerPersistence, TestServer, plan};
+use crate::router::broker_response::BrokerCall;
 
 /// Clients find the metadata of the broker at all paths at which they look for it, also with the
 /// path of a resource inserted, and scripts of all origins can read it.
@@ -141,4 +151,46 @@ async fn too_many_requests_are_refused() {
     assert_eq!(busy.header("retry-after"), Some("1"));
     drop(permits);
     assert_eq!(server.get("/oauth/jwks").await.status(), 200);
+}
+
+/// OR4: limits count the client behind a trusted proxy, and not the address that a client asserts.
+#[tokio::test]
+async fn clients_are_told_apart_behind_a_trusted_proxy() {
+    let address = |plan: &Plan, header: &str| {
+        let persistence = BrokerPersistence::in_memory(plan, Arc::new(SystemClock::new()));
+        let server = TestServer::with(plan, persistence.unwrap());
+        let request = Request::get("/oauth/jwks").header("X-Forwarded-For", header);
+        let request = request.body(()).unwrap();
+        let peer = ([127, 0, 0, 1], 1).into();
+        BrokerCall::new(&server.state.load_full(), &request, peer)
+            .unwrap()
+            .address()
+            .to_string()
+    };
+    let trusting = plan(&[("[broker]", "trusted_proxies = [\"127.0.0.1\"]\n[broker]")]);
+    assert_eq!(
+        address(&trusting, "192.0.2.1, 198.51.100.1"),
+        "198.51.100.1"
+    );
+    assert_eq!(address(&plan(&[]), "198.51.100.1"), "127.0.0.1");
+}
+
+/// What a request began does not end with the connection of the client.
+#[tokio::test]
+async fn a_request_outlives_its_connection() {
+    let server = TestServer::new();
+    let process = server.state.load().process().broker.clone().unwrap();
+    let request = Request::get("/oauth/jwks").header("Host", "127.0.0.1:3000");
+    let request = request.body(http_body_util::Empty::new()).unwrap();
+    let peer = ([127, 0, 0, 1], 1).into();
+    let call = BrokerCall::new(&server.state.load_full(), &request, peer).unwrap();
+    let mut response = Box::pin(call.respond(request));
+    // The first poll passes the request to the control runtime.
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(response.as_mut().poll(&mut context).is_pending());
+    drop(response);
+    assert_eq!(process.requests.available_permits(), 511);
+    while process.requests.available_permits() < 512 {
+        tokio::task::yield_now().await;
+    }
 }

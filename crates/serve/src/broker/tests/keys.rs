@@ -44,8 +44,11 @@ async fn keys_are_kept_and_replaced() {
         &issuer,
         server.state.load().issuers().last().unwrap()
     ));
+    assert!(!server.state.load().has_other_broker_keys());
     fs::write(&file, &*BrokerKeys::generate().unwrap()).unwrap();
+    assert!(server.state.load().has_other_broker_keys());
     server.reload(&plan(&[]));
+    assert!(!server.state.load().has_other_broker_keys());
     assert_ne!(key_id(&server).await, first);
     assert!(!Arc::ptr_eq(
         &issuer,

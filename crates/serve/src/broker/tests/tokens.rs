@@ -1,15 +1,18 @@
 //! Tokens of the broker at its resources.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use portcullis_broker::BrokerKeys;
+use portcullis_broker::{BrokerEvent, BrokerKeys, BrokerObserver as _, EndReason};
+use portcullis_config::plan::Plan;
 use portcullis_jose::{Algorithm, SigningKey};
-use portcullis_metadata::{Clock as _, SystemClock};
+use portcullis_metadata::{Clock as _, Issuer, SystemClock};
 use portcullis_state_store::records::MemoryRecords;
 use serde_json::{Value, json};
+use tokio::{io::AsyncWriteExt as _, net::TcpListener, time::timeout};
 
 use super::{
+    super::observer::BrokerEvents,
     super::persistence::{BrokerPersistence, KeysOrigin},
     Received, TestServer, plan,
 };
@@ -22,6 +25,10 @@ struct Signed {
 
 impl Signed {
     fn new() -> Self {
+        Self::with(&plan(&[]))
+    }
+
+    fn with(plan: &Plan) -> Self {
         let text = BrokerKeys::generate().unwrap();
         let line = text
             .lines()
@@ -34,7 +41,7 @@ impl Signed {
             keys: KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&text).unwrap())),
         };
         Self {
-            server: TestServer::with(&plan(&[]), persistence),
+            server: TestServer::with(plan, persistence),
             key: SigningKey::from_pem_with_thumbprint(Algorithm::Es256, &pem).unwrap(),
         }
     }
@@ -52,6 +59,10 @@ impl Signed {
     /// Sends a token to a resource, whose upstream cannot be reached.
     async fn call(&self, path: &str, token: &str) -> Received {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+        self.post(path, token, body).await
+    }
+
+    async fn post(&self, path: &str, token: &str, body: &str) -> Received {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
              Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -74,7 +85,7 @@ async fn tokens_are_accepted_until_their_grant_ends() {
     let process = signed.server.state.load().process().broker.clone().unwrap();
     let until = SystemClock::new()
         .now()
-        .saturating_add(std::time::Duration::from_secs(60));
+        .saturating_add(Duration::from_secs(60));
     process.ends.add("grant", until);
     assert_eq!(signed.call("/mcp", &token).await.status(), 401);
     assert_eq!(signed.call("/mcp", &other).await.status(), 502);
@@ -113,7 +124,53 @@ async fn a_reload_keeps_the_issuer() {
     let process = signed.server.state.load().process().broker.clone().unwrap();
     let until = SystemClock::new()
         .now()
-        .saturating_add(std::time::Duration::from_secs(60));
+        .saturating_add(Duration::from_secs(60));
     process.ends.add("grant", until);
     assert_eq!(signed.call("/mcp", &token).await.status(), 401);
+}
+
+/// Answers the first request with an event stream that does not end.
+async fn streaming_upstream(listener: TcpListener) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: first\n\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    std::future::pending::<()>().await;
+}
+
+/// An event stream ends with the grant of its token, and a stream of another grant does not.
+#[tokio::test]
+async fn streams_end_with_their_grant() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/", listener.local_addr().unwrap());
+    let upstream = tokio::spawn(streaming_upstream(listener));
+    let signed = Signed::with(&plan(&[
+        ("http://127.0.0.1:1/", &address),
+        ("\"/mcp\"", "\"/mcp\"\nsessions = \"off\""),
+    ]));
+    let state = signed.server.state.load_full();
+    let process = state.process();
+    let events = BrokerEvents::new(process, Issuer::parse("http://127.0.0.1:3000").unwrap());
+    let ended = |grant_id| BrokerEvent::GrantEnded {
+        grant_id,
+        owner: None,
+        reason: EndReason::Revoked,
+    };
+    let token = signed.token("at+jwt", |_| {});
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
+    let end = async {
+        while process.streams.len() == 0 {
+            tokio::task::yield_now().await;
+        }
+        events.observe(&ended("other"));
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(process.streams.len(), 1);
+        events.observe(&ended("grant"));
+    };
+    let exchange = async { tokio::join!(signed.post("/mcp", &token, body), end).0 };
+    let received = timeout(Duration::from_secs(60), exchange).await.unwrap();
+    assert_eq!(received.status(), 200);
+    assert_eq!(process.streams.len(), 0);
+    upstream.abort();
 }
