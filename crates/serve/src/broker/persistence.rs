@@ -49,7 +49,7 @@ impl BrokerPersistence {
     pub(crate) fn in_memory(plan: &Plan, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let keys = match is_configured(plan) {
             true => KeysOrigin::Configured,
-            false => KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&*BrokerKeys::generate()?)?)),
+            false => KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&BrokerKeys::generate()?)?)),
         };
         Ok(Self {
             records: Arc::new(MemoryRecords::new(clock)),

@@ -158,7 +158,7 @@ async fn streams_end_with_their_grant() {
     let token = signed.token("at+jwt", |_| {});
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
     let end = async {
-        while process.streams.len() == 0 {
+        while process.streams.is_empty() {
             tokio::task::yield_now().await;
         }
         events.observe(&ended("other"));
