@@ -109,9 +109,14 @@ impl ConsentPage<'_> {
 
     /// Returns who asks: the only thing about a client that it cannot choose freely.
     fn host(&self) -> Cow<'_, str> {
-        self.client
-            .document_host
-            .map_or_else(|| self.redirect.host(), Cow::Borrowed)
+        match self.client.document_host {
+            Some(host) => Cow::Borrowed(host),
+            // An address of this computer would say less to the user.
+            None if self.redirect.kind() == TargetKind::Loopback => {
+                Cow::Borrowed("A program on this computer")
+            }
+            None => self.redirect.host(),
+        }
     }
 
     fn offers_remember(&self) -> bool {

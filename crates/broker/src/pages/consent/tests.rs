@@ -262,6 +262,22 @@ fn the_policy_allows_only_this_server() {
     assert_eq!(page.headers()["referrer-policy"], "same-origin");
 }
 
+/// The address of the user's own computer does not say who asks.
+#[test]
+fn a_loopback_client_is_a_program_on_this_computer() {
+    for uri in [
+        "http://127.0.0.1:4321/",
+        "http://[::1]/",
+        "http://localhost/",
+    ] {
+        let page = Example::new(uri).render();
+        assert_contains(
+            &page,
+            r#"<h1><span class="host">A program on this computer</span> asks for"#,
+        );
+    }
+}
+
 /// CO9: the answer is displayed only if the operator offers that.
 #[test]
 fn another_machine_is_offered_by_the_operator() {
