@@ -10,6 +10,9 @@ use parking_lot::RwLock;
 use portcullis_metadata::UnixTime;
 use portcullis_verifier::{RevokedTokens, TrustedIssuer};
 
+/// By how many ends the table grows at least.
+const MIN_GROWTH: usize = 64;
+
 /// The grants and access tokens that ended before their access tokens expire, in this process. A
 /// guard that verifies tokens of the broker asks it ([`RevokedTokens`]).
 #[derive(Default)]
@@ -27,9 +30,18 @@ impl Ends {
         issuer.drop_cached_tokens();
     }
 
-    /// Adds the end of a grant (`sid`) or of an access token (`jti`).
-    pub fn add(&self, id: &str, until: UnixTime) {
-        self.entries.write().insert(id.into(), until);
+    /// Adds the end of a grant (`sid`) or of an access token (`jti`). Before the table grows, it
+    /// removes the ends whose access tokens have expired.
+    pub(crate) fn add(&self, id: &str, until: UnixTime, now: UnixTime) {
+        let mut entries = self.entries.write();
+        if entries.len() == entries.capacity() {
+            entries.retain(|_, until| *until > now);
+            // The next sweep comes after as many additions, so that each costs little.
+            let remaining = entries.len();
+            entries.reserve(remaining.max(MIN_GROWTH));
+        }
+        entries.insert(id.into(), until);
+        drop(entries);
         // A token that was verified before the line above is not cached after this one.
         if let Some(issuer) = self.issuer.read().upgrade() {
             issuer.drop_cached_tokens();
@@ -39,11 +51,6 @@ impl Ends {
     /// Returns whether the grant or access token with this identifier ended.
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.entries.read().contains_key(id)
-    }
-
-    /// Removes the ends whose access tokens have expired. Call it every few seconds.
-    pub fn sweep(&self, now: UnixTime) {
-        self.entries.write().retain(|_, until| *until > now);
     }
 }
 
@@ -58,5 +65,22 @@ impl RevokedTokens for Ends {
 impl fmt::Debug for Ends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ends").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TK5: ends do not fill the memory, and each lasts as long as the access tokens.
+    #[test]
+    fn ends_are_removed_when_their_tokens_have_expired() {
+        let ends = Ends::default();
+        for second in 0..10_000 {
+            let now = UnixTime::from_secs(second);
+            ends.add(&second.to_string(), UnixTime::from_secs(second + 100), now);
+            assert!(ends.contains(&second.saturating_sub(99).to_string()));
+            assert!(ends.entries.read().len() <= 500);
+        }
     }
 }

@@ -95,7 +95,7 @@ impl BrokerStore {
     }
 
     /// Stores the sign-in of a user, before the code of its grant is issued. It is forgotten if the
-    /// code is not exchanged.
+    /// code is not exchanged. A logout at the provider ends it from now on.
     pub(crate) async fn add_sign_in(
         &self,
         grant_id: &str,
@@ -104,7 +104,8 @@ impl BrokerStore {
         let expires = self.now().saturating_add(USED_CODE_LIFETIME);
         let mut change = self.records.change();
         change.expect_absent(SIGN_INS, grant_id.as_bytes());
-        change.put(SIGN_INS, grant_id.as_bytes(), sign_in, expires)?;
+        change.expect_below(SIGN_INS, MAX_GRANTS + MAX_CODES);
+        self.put_sign_in(&mut change, grant_id, sign_in, expires)?;
         change.commit().await?.then_some(()).ok_or_else(contention)
     }
 

@@ -30,7 +30,7 @@ impl BrokerStore {
     pub(crate) async fn end(&self, id: &str) -> Result<(), StoreError> {
         let now = self.now();
         let until = now.saturating_add(self.lifetimes.access_token + LEEWAY);
-        self.ends.add(id, until);
+        self.ends.add(id, until, now);
         for _ in 0..MAX_ATTEMPTS {
             let mut change = self.records.change();
             let ended = self.delete_grant(&mut change, id).await?;
@@ -54,7 +54,7 @@ impl BrokerStore {
         if !change.commit().await? {
             return Err(contention());
         }
-        self.ends.add(id, until);
+        self.ends.add(id, until, now);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl BrokerStore {
             let page = page.map_err(super::sealed_records::failed)?;
             for (key, record) in &page {
                 if let Ok(id) = std::str::from_utf8(key) {
-                    self.ends.add(id, record.expires);
+                    self.ends.add(id, record.expires, self.now());
                 }
             }
             match page.last() {

@@ -19,3 +19,4 @@ mod registration;
 mod remembered;
 mod sign_in;
 mod support;
+mod user_state;

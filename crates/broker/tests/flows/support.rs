@@ -80,6 +80,11 @@ impl Events {
     pub(crate) fn contains(&self, text: &str) -> bool {
         self.0.lock().iter().any(|event| event.contains(text))
     }
+
+    /// Returns all events, one a line.
+    pub(crate) fn all(&self) -> String {
+        self.0.lock().join("\n")
+    }
 }
 
 impl Setup {
