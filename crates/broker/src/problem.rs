@@ -17,6 +17,7 @@ pub(crate) enum Problem {
     UnknownClient,
     /// The request of the client cannot be trusted, for the reason in this sentence.
     Untrusted(&'static str),
+    ClientUnavailable,
     CrossOrigin,
     MalformedForm,
     FormExpired,
@@ -64,6 +65,12 @@ impl Problem {
                 "This request cannot be answered",
                 reason,
                 START_AGAIN,
+            ),
+            Self::ClientUnavailable => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "You cannot sign in now",
+                "This server cannot find out now which application sent you here.",
+                TRY_LATER,
             ),
             Self::CrossOrigin => text(
                 StatusCode::FORBIDDEN,

@@ -38,7 +38,9 @@ pub(crate) async fn authorize(
             Ok(respond::redirect(StatusCode::FOUND, &location))
         }
         Authorization::Ask(page) => Ok(page),
-        Authorization::Rejected(AuthorizationError::Untrusted(reason)) => {
+        Authorization::Rejected(
+            AuthorizationError::Untrusted(reason) | AuthorizationError::Unavailable(reason),
+        ) => {
             tracing::info!(authorize.description = reason, "displayed an error page");
             Ok(respond::error_page(StatusCode::BAD_REQUEST, reason)?)
         }

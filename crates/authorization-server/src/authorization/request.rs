@@ -52,6 +52,9 @@ pub enum AuthorizationError {
     /// sentence is displayed to the user.
     #[error("{0}")]
     Untrusted(&'static str),
+    /// The client cannot be found now, for the reason in this sentence. Show it to the user.
+    #[error("{0}")]
+    Unavailable(&'static str),
     /// The error is sent to the client's redirect URI.
     #[error("{error}")]
     Returned {
@@ -113,7 +116,12 @@ impl AuthorizationRequest {
         let client = clients
             .find(client_id, headers)
             .await
-            .map_err(|error| untrusted(error.description))?;
+            .map_err(|error| match error.code {
+                ErrorCode::TemporarilyUnavailable => {
+                    AuthorizationError::Unavailable(error.description)
+                }
+                _ => untrusted(error.description),
+            })?;
         let requested = params
             .get("redirect_uri")
             .map_err(|_| untrusted("The request has several redirect URIs."))?;

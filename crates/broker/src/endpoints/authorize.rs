@@ -62,6 +62,10 @@ impl Broker {
                 self.rejected("authorize", "untrusted", reason);
                 self.problem(&Problem::Untrusted(reason))
             }
+            Err(AuthorizationError::Unavailable(reason)) => {
+                self.rejected("authorize", "temporarily_unavailable", reason);
+                self.problem(&Problem::ClientUnavailable)
+            }
             Err(AuthorizationError::Returned {
                 redirect,
                 state,

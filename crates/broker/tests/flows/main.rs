@@ -18,5 +18,6 @@ mod refresh;
 mod registration;
 mod remembered;
 mod sign_in;
+mod store;
 mod support;
 mod user_state;
