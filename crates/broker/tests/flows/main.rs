@@ -14,6 +14,7 @@ mod codes;
 mod consent;
 mod documents;
 mod provider;
+mod random_requests;
 mod refresh;
 mod registration;
 mod remembered;
