@@ -32,7 +32,7 @@ impl Ends {
 
     /// Adds the end of a grant (`sid`) or of an access token (`jti`). Before the table grows, it
     /// removes the ends whose access tokens have expired.
-    pub(crate) fn add(&self, id: &str, until: UnixTime, now: UnixTime) {
+    pub fn add(&self, id: &str, until: UnixTime, now: UnixTime) {
         let mut entries = self.entries.write();
         if entries.len() == entries.capacity() {
             entries.retain(|_, until| *until > now);

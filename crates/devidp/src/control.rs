@@ -1,6 +1,7 @@
 pub(crate) mod admin;
 pub(crate) mod fault_effect;
 pub(crate) mod faults;
+pub(crate) mod log_out;
 pub(crate) mod token_faults;
 
 use std::{fmt, sync::Arc};
@@ -13,7 +14,7 @@ use crate::{
     device::{self, user_code::UserCode},
     error::DevIdpError,
     keys::{KeyPair, KeysError, OldKeys},
-    logout::{self, LogoutError},
+    logout::LogoutError,
 };
 
 /// Controls a running server, for tests. Cloning is cheap.
@@ -87,7 +88,7 @@ impl Control {
     /// Fails if there is no such session, or a client cannot be reached or answers with an error.
     /// The sessions have ended nevertheless.
     pub async fn log_out(&self, user: &str) -> Result<usize, LogoutError> {
-        logout::log_out(&self.0, user).await
+        log_out::log_out(&self.0, user).await
     }
 
     /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3).

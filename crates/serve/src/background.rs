@@ -80,7 +80,7 @@ impl BackgroundTasks {
             ));
         }
         if let Some(broker) = process.broker {
-            tokio::spawn(broker::sweep::sweep(broker, process.clock));
+            tokio::spawn(broker::sweep::sweep(broker));
         }
         let (last_sessions, sessions_at_shutdown) = oneshot::channel();
         let upstream_ends = tokio::spawn(upstream_ender.run(sessions_at_shutdown));

@@ -3,6 +3,7 @@
 
 mod broker;
 mod builder;
+mod configured_issuer;
 mod ending;
 mod metrics;
 mod process;
@@ -28,7 +29,8 @@ use tokio::{task::JoinSet, time::timeout};
 
 use self::{
     broker::ConfiguredBroker,
-    builder::{ConfiguredIssuer, PreviousParts, StateBuilder},
+    builder::{PreviousParts, StateBuilder},
+    configured_issuer::ConfiguredIssuer,
     replaced::ReplacedResources,
     resource::Resource,
 };

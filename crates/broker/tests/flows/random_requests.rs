@@ -104,10 +104,11 @@ fn params() -> impl Strategy<Value = String> {
 }
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
-    let registration = (vec(select(VALUES.as_slice()), 0..4), ".{0,80}").prop_map(|(uris, name)| {
-        let metadata = serde_json::json!({ "redirect_uris": uris, "client_name": name });
-        metadata.to_string().into_bytes()
-    });
+    let registration =
+        (vec(select(VALUES.as_slice()), 0..4), ".{0,80}").prop_map(|(uris, name)| {
+            let metadata = serde_json::json!({ "redirect_uris": uris, "client_name": name });
+            metadata.to_string().into_bytes()
+        });
     prop_oneof![
         4 => params().prop_map(String::into_bytes),
         1 => registration,
@@ -124,16 +125,18 @@ fn requests() -> impl Strategy<Value = Random> {
         vec(any::<u8>(), 0..100),
         any::<bool>(),
     )
-        .prop_map(|((path, is_post, query, body), content_type, cookies, credential, own)| Random {
-            path,
-            is_post,
-            query,
-            body,
-            content_type,
-            cookies,
-            credential,
-            is_same_origin: own,
-        })
+        .prop_map(
+            |((path, is_post, query, body), content_type, cookies, credential, own)| Random {
+                path,
+                is_post,
+                query,
+                body,
+                content_type,
+                cookies,
+                credential,
+                is_same_origin: own,
+            },
+        )
 }
 
 impl Random {
@@ -145,12 +148,22 @@ impl Random {
         }));
         let query = with_client(&self.query);
         *request.uri_mut() = format!("{}?{query}", self.path).parse().ok()?;
-        *request.method_mut() = if self.is_post { Method::POST } else { Method::GET };
+        *request.method_mut() = if self.is_post {
+            Method::POST
+        } else {
+            Method::GET
+        };
         let headers: &mut HeaderMap = request.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(self.content_type),
+        );
         for (name, value) in [
             (header::COOKIE, self.cookies.as_slice()),
-            (header::COOKIE, b"__Host-portcullis-broker-browser=AAAAAAAAAAAAAAAAAAAAAA"),
+            (
+                header::COOKIE,
+                b"__Host-portcullis-broker-browser=AAAAAAAAAAAAAAAAAAAAAA",
+            ),
             (header::AUTHORIZATION, self.credential.as_slice()),
         ] {
             if let Ok(value) = HeaderValue::from_bytes(value) {

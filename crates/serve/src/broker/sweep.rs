@@ -1,8 +1,7 @@
-//! The sweep of expired records and ends of the broker.
+//! The sweep of expired records of the broker.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use portcullis_metadata::Clock;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::process::BrokerProcess;
@@ -10,14 +9,13 @@ use super::process::BrokerProcess;
 /// The time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Removes expired records and ends, a bounded number of records at a time, until the runtime ends.
-pub(crate) async fn sweep(process: BrokerProcess, clock: Arc<dyn Clock>) {
+/// Removes expired records, a bounded number at a time, until the runtime ends.
+pub(crate) async fn sweep(process: BrokerProcess) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut has_failed = false;
     loop {
         ticks.tick().await;
-        process.ends.sweep(clock.now());
         let result = process.records.sweep().await;
         if let Err(error) = &result
             && !has_failed

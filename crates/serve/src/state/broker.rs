@@ -13,7 +13,7 @@ use portcullis_jose::Algorithm;
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer};
 use tokio::runtime::Handle;
 
-use super::{builder::ConfiguredIssuer, process::Process};
+use super::{configured_issuer::ConfiguredIssuer, process::Process};
 use crate::broker::{observer::BrokerEvents, persistence::KeysOrigin, process::BrokerProcess};
 
 /// The broker of one configuration.

@@ -16,6 +16,7 @@ use tower_layer::Layer as _;
 
 use super::{
     broker::ConfiguredBroker,
+    configured_issuer::ConfiguredIssuer,
     process::Process,
     resource::{Resource, ResourceInputs, RuleLimit},
     upstream::ResourceUpstream,
@@ -43,13 +44,6 @@ pub(super) struct PreviousParts<'a> {
     pub(super) resources: &'a [Arc<Resource>],
     /// The maximum number of cached tokens of each resource.
     pub(super) cached_tokens: usize,
-}
-
-/// An issuer and the fingerprint of its settings.
-#[derive(Clone)]
-pub(super) struct ConfiguredIssuer {
-    pub(super) fingerprint: Fingerprint,
-    pub(super) issuer: Arc<TrustedIssuer>,
 }
 
 impl StateBuilder<'_> {

@@ -83,13 +83,12 @@ async fn tokens_are_accepted_until_their_grant_ends() {
     assert_eq!(signed.call("/other", &token).await.status(), 401);
     let other = signed.token("at+jwt", |claims| claims["sid"] = "other".into());
     let process = signed.server.state.load().process().broker.clone().unwrap();
-    let until = SystemClock::new()
-        .now()
-        .saturating_add(Duration::from_secs(60));
-    process.ends.add("grant", until);
+    let now = SystemClock::new().now();
+    let until = now.saturating_add(Duration::from_secs(60));
+    process.ends.add("grant", until, now);
     assert_eq!(signed.call("/mcp", &token).await.status(), 401);
     assert_eq!(signed.call("/mcp", &other).await.status(), 502);
-    process.ends.add("token", until);
+    process.ends.add("token", until, now);
     assert_eq!(signed.call("/mcp", &other).await.status(), 401);
 }
 
@@ -122,10 +121,9 @@ async fn a_reload_keeps_the_issuer() {
     let token = signed.token("at+jwt", |_| {});
     assert_eq!(signed.call("/mcp", &token).await.status(), 502);
     let process = signed.server.state.load().process().broker.clone().unwrap();
-    let until = SystemClock::new()
-        .now()
-        .saturating_add(Duration::from_secs(60));
-    process.ends.add("grant", until);
+    let now = SystemClock::new().now();
+    let until = now.saturating_add(Duration::from_secs(60));
+    process.ends.add("grant", until, now);
     assert_eq!(signed.call("/mcp", &token).await.status(), 401);
 }
 
