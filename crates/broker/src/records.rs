@@ -27,6 +27,8 @@ pub(crate) const GRANTS_OF_SIGN_INS: Table = Table("broker_grants_of_sign_ins");
 pub(crate) const ENDS: Table = Table("broker_ends");
 /// The assertions that were used, by a hash of issuer and `jti`.
 pub(crate) const ASSERTIONS: Table = Table("broker_assertions");
+/// The logout tokens that were used, by a hash of provider and `jti`.
+pub(crate) const LOGOUT_TOKENS: Table = Table("broker_logout_tokens");
 
 /// An authorization code.
 #[derive(Serialize, Deserialize)]

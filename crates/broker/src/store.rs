@@ -16,6 +16,8 @@ use portcullis_authorization_server::{
     authentication::MAX_ASSERTION_LIFETIME, client::ClientRegistration,
 };
 use portcullis_metadata::{Secret, UnixTime};
+use portcullis_state_store::records::Table;
+use portcullis_verifier::LogoutToken;
 use sha2::{Digest as _, Sha256};
 
 use self::sealed_records::{Current, SealedRecords};
@@ -23,7 +25,7 @@ pub(crate) use self::{ending::EndedGrant, refresh_token::RefreshToken};
 use crate::{
     ends::Ends,
     observer::EndReason,
-    records::{ASSERTIONS, GRANTS, GrantRecord, SIGN_INS, SignInRecord},
+    records::{ASSERTIONS, GRANTS, GrantRecord, LOGOUT_TOKENS, SIGN_INS, SignInRecord},
     settings::{BrokerSettings, Lifetimes},
 };
 
@@ -36,7 +38,8 @@ const MAX_ATTEMPTS: usize = 16;
 const MAX_CODES: u64 = 10_000;
 const MAX_GRANTS: u64 = 100_000;
 const MAX_ENDS: u64 = 200_000;
-const MAX_ASSERTIONS: u64 = 10_000;
+/// The maximum number of assertions, and that of logout tokens, which are remembered.
+const MAX_USED_TOKENS: u64 = 10_000;
 /// The maximum number of grants of one user and one client.
 const MAX_GRANTS_OF_USER: usize = 50;
 /// By how much the clock of a guard may differ.
@@ -148,6 +151,44 @@ impl BrokerStore {
         change.commit().await
     }
 
+    /// Returns whether a logout token of a provider was used.
+    pub(crate) async fn is_logout_token_used(
+        &self,
+        provider: &str,
+        jti: &str,
+    ) -> Result<bool, StoreError> {
+        let key = hash(&[provider, jti]);
+        let record = self.records.plain().get(LOGOUT_TOKENS, &key).await;
+        Ok(record.map_err(sealed_records::failed)?.is_some())
+    }
+
+    /// Records that a logout token of a provider was used.
+    pub(crate) async fn use_logout_token(
+        &self,
+        provider: &str,
+        token: &LogoutToken,
+    ) -> Result<(), StoreError> {
+        self.use_once(LOGOUT_TOKENS, provider, &token.jti, token.expires)
+            .await
+            .map(drop)
+    }
+
+    /// Records the identifier of a token until it expires. Returns `false` if it is recorded already.
+    async fn use_once(
+        &self,
+        table: Table,
+        issuer: &str,
+        jti: &str,
+        expires: UnixTime,
+    ) -> Result<bool, StoreError> {
+        let key = hash(&[issuer, jti]);
+        let mut change = self.records.change();
+        change.expect_absent(table, &key);
+        change.expect_below(table, MAX_USED_TOKENS);
+        change.put_plain(table, &key, Vec::new(), expires);
+        change.commit().await
+    }
+
     pub(crate) fn now(&self) -> UnixTime {
         self.records.now()
     }
@@ -210,13 +251,8 @@ impl Store for BrokerStore {
     }
 
     async fn use_assertion(&self, issuer: &str, jti: &str) -> Result<bool, StoreError> {
-        let key = hash(&[issuer, jti]);
-        let mut change = self.records.change();
-        change.expect_absent(ASSERTIONS, &key);
-        change.expect_below(ASSERTIONS, MAX_ASSERTIONS);
         let expires = self.now().saturating_add(MAX_ASSERTION_LIFETIME);
-        change.put_plain(ASSERTIONS, &key, Vec::new(), expires);
-        change.commit().await
+        self.use_once(ASSERTIONS, issuer, jti, expires).await
     }
 }
 

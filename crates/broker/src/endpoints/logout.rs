@@ -45,7 +45,7 @@ impl Broker {
             invalid("the logout token is not valid")
         })?;
         let name = provider.name();
-        if !self.store.use_assertion(name, &token.jti).await? {
+        if self.store.is_logout_token_used(name, &token.jti).await? {
             return Err(invalid("the logout token was used before"));
         }
         let grants = self
@@ -56,6 +56,8 @@ impl Broker {
         for id in grants {
             store.end_grant(&id).await?;
         }
+        // The last step, so that the provider can send the token again if another one fails.
+        self.store.use_logout_token(name, &token).await?;
         Ok(())
     }
 }

@@ -302,7 +302,7 @@ async fn request_objects() {
     assert_eq!(pushed.status(), StatusCode::NOT_FOUND);
 }
 
-/// AU7: with one resource, `resource` may be absent or imprecise, and never another one.
+/// AU7, OR7: with one resource, `resource` may be absent or imprecise, and never another one.
 #[tokio::test]
 async fn a_foreign_resource() {
     let setup = Setup::new();
@@ -424,7 +424,7 @@ async fn a_client_that_asks_for_all_scopes() {
     }
 }
 
-/// AU9: the issuer comes from the settings, never from the request.
+/// AU9, OR4: the issuer comes from the settings, never from the request.
 #[tokio::test]
 async fn a_foreign_host_header() {
     let setup = Setup::new();

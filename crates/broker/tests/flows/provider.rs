@@ -564,3 +564,31 @@ async fn metadata_of_another_provider() {
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(!text_of(&response).contains("other.example"));
 }
+
+/// OR5: the endpoints of a provider are `https`.
+#[tokio::test]
+async fn a_provider_without_tls() {
+    for name in ["authorization_endpoint", "token_endpoint", "jwks_uri"] {
+        let setup = Setup::new();
+        let metadata = setup.provider.issuer.metadata_json();
+        let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+        let endpoint = format!("http://idp.example/{name}");
+        metadata[name] = json!(endpoint);
+        setup.network.serve(
+            format!("{PROVIDER}/.well-known/openid-configuration"),
+            200,
+            metadata.to_string(),
+        );
+        let client = setup.client().await;
+        let mut browser = Browser::new(&setup);
+        let page = browser.authorize(&client.request()).await;
+        let response = browser.decide(&page, "allow:idp").await;
+        if response.status().is_success() {
+            let url = crate::support::continued(&response);
+            assert_eq!(url.scheme(), "https", "{name}");
+            let target = location(&browser.return_from(&url).await);
+            assert_eq!(param(&target, "code"), None, "{name}");
+        }
+        assert_eq!(setup.network.hits(&endpoint), 0, "{name}");
+    }
+}

@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
+use portcullis_metadata::Clock as _;
 use portcullis_state_store::records::{
     BoxFuture, Change, KeyedRecord, MemoryRecords, Outcome, RecordError, RecordStore, StoredRecord,
     Table, Write,
@@ -27,7 +28,7 @@ use tracing::{
 };
 
 use crate::support::{
-    Browser, Client, Setup, claims, continued, json_of, location, param, text_of,
+    Browser, Client, PROVIDER_CLIENT, Setup, claims, continued, json_of, location, param, text_of,
 };
 
 /// How a store fails.
@@ -244,6 +245,50 @@ async fn a_store_that_fails_during_the_sign_in() {
         Some("temporarily_unavailable")
     );
     assert!(!setup.events.contains("SignedIn"));
+}
+
+/// ST4, US5: a logout that could not be stored can be sent again, and assertions of clients leave
+/// logouts their space.
+#[tokio::test]
+async fn a_store_that_fails_during_a_logout() {
+    let Fixture {
+        setup, failures, ..
+    } = fixture();
+    let client = setup.client().await;
+    let tokens = setup.sign_in(&client).await;
+    let mut change = Change::default();
+    for number in 0..10_000_u32 {
+        let expires = setup.clock.now().saturating_add(Duration::from_secs(3600));
+        change.writes.push(Write::Put {
+            table: Table("broker_assertions"),
+            key: number.to_be_bytes().into(),
+            record: StoredRecord {
+                value: Vec::new().into(),
+                expires,
+            },
+        });
+    }
+    setup.records.commit(change).await.unwrap();
+    let event = json!({ "http://schemas.openid.net/event/backchannel-logout": {} });
+    let token = setup.provider.issuer.token().typ("logout+jwt");
+    let token = token
+        .audience(PROVIDER_CLIENT)
+        .claim("events", event)
+        .sign();
+    let fields = [("logout_token", token.as_str())];
+    Failures::set(&failures.writes, true);
+    let response = setup.post("/oauth/logout/idp", &fields).await;
+    assert_unavailable(&response, "logout");
+    Failures::set(&failures.writes, false);
+    let response = setup.post("/oauth/logout/idp", &fields).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let restarted = setup.restarted(|_| ());
+    let response = restarted
+        .refresh(&client, text(&tokens, "refresh_token"))
+        .await;
+    assert_eq!(json_of(&response)["error"], "invalid_grant");
+    let response = setup.post("/oauth/logout/idp", &fields).await;
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
 }
 
 /// ST1: the store contains no code, token, address or secret in plain text.
