@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use portcullis_authorization_server::{
-    ErrorCode, ErrorResponse,
+    ErrorCode, ErrorResponse, StoreError,
     client::{Client, ClientDirectory},
 };
 use portcullis_metadata::client::ClientIdUrl;
@@ -45,6 +45,15 @@ impl Clients {
         ClientsFor {
             clients: self,
             freshness: Freshness::LastValid,
+        }
+    }
+
+    /// Records that a client got a token, so that it is kept.
+    pub(crate) async fn touch(&self, id: &str) -> Result<(), StoreError> {
+        let documents = self.documents.as_ref();
+        match documents.and_then(|documents| Some((documents, documents.url(id)?))) {
+            Some((documents, url)) => documents.touch(&self.store, &url).await,
+            None => self.store.touch_client(id).await,
         }
     }
 }

@@ -28,7 +28,8 @@ const LIMITS: DocumentLimits = DocumentLimits {
 };
 const MIN_AGE: Duration = Duration::from_secs(5 * 60);
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
-/// How long a document is kept after the last fetch.
+/// How long the document of a client that got a token is kept. Others are kept for [`MAX_AGE`], so
+/// that documents that lead to no token cannot fill the table for long.
 const LIFETIME: Duration = Duration::from_secs(180 * 24 * 3600);
 /// The maximum number of documents that are fetched at once.
 const MAX_FETCHES: usize = 8;
@@ -70,6 +71,8 @@ struct DocumentRecord {
     client: StoredClient,
     fetched: u64,
     fresh_until: u64,
+    /// Whether the client got a token.
+    is_used: bool,
 }
 
 impl Documents {
@@ -112,9 +115,10 @@ impl Documents {
             .fetches
             .get(usize::from(key[0]) % MAX_FETCHES)
             .ok_or(BUSY)?;
-        let _one = timeout(LIMITS.timeout, fetch.lock())
-            .await
-            .map_err(|_| BUSY)?;
+        let Ok(_one) = timeout(LIMITS.timeout, fetch.lock()).await else {
+            let client = self.stored(store, &key, freshness).await?;
+            return client.ok_or(BUSY);
+        };
         // Another request may have fetched it meanwhile.
         if let Some(client) = self.fresh(store, &key).await? {
             return Ok(client);
@@ -155,16 +159,19 @@ impl Documents {
     ) -> Result<Arc<Client>, ErrorResponse> {
         let stored = StoredClient::of_document(&fetched).map_err(|_| FAILED)?;
         let now = store.now();
+        let mut change = store.records().change();
+        let previous = read(store, key).await?;
+        if previous.is_none() {
+            change.expect_below(DOCUMENTS, MAX_DOCUMENTS);
+        }
         let record = DocumentRecord {
             client: stored,
             fetched: now.as_secs(),
             fresh_until: now.saturating_add(fetched.age.max(MIN_AGE)).as_secs(),
+            is_used: previous.is_some_and(|previous| previous.is_used),
         };
-        let mut change = store.records().change();
-        if read(store, key).await?.is_none() {
-            change.expect_below(DOCUMENTS, MAX_DOCUMENTS);
-        }
-        let put = change.put(DOCUMENTS, key, &record, now.saturating_add(LIFETIME));
+        let lifetime = if record.is_used { LIFETIME } else { MAX_AGE };
+        let put = change.put(DOCUMENTS, key, &record, now.saturating_add(lifetime));
         let kept = match put {
             Ok(()) => change.commit().await.map(drop),
             Err(error) => Err(error),
@@ -192,12 +199,51 @@ impl Documents {
         if !error.is_outage() {
             return Err(FAILED);
         }
+        let client = self.stored(store, key, freshness).await?;
+        client.ok_or(FAILED)
+    }
+
+    /// Returns the client of the last valid document, if it may be used without a fetch.
+    async fn stored(
+        &self,
+        store: &BrokerStore,
+        key: &[u8],
+        freshness: Freshness,
+    ) -> Result<Option<Arc<Client>>, ErrorResponse> {
         let oldest = store.now().saturating_sub(MAX_AGE).as_secs();
         let record = read(store, key)
             .await?
             .filter(|record| freshness == Freshness::LastValid || record.fetched >= oldest);
         let client = record.and_then(|record| record.client.restore().ok());
-        client.map(Arc::new).ok_or(FAILED)
+        Ok(client.map(Arc::new))
+    }
+
+    /// Records that a client got a token. Its document is then kept for an outage of its host (DO7).
+    pub(crate) async fn touch(
+        &self,
+        store: &BrokerStore,
+        url: &ClientIdUrl,
+    ) -> Result<(), StoreError> {
+        let key = hash(&[url.as_str()]);
+        let current = store.records().read::<DocumentRecord>(DOCUMENTS, &key);
+        let Some(mut current) = current.await? else {
+            return Ok(());
+        };
+        let now = store.now();
+        if current.value.is_used && current.expires > now.saturating_add(LIFETIME - MAX_AGE) {
+            return Ok(());
+        }
+        current.value.is_used = true;
+        let mut change = store.records().change();
+        change.expect(DOCUMENTS, &key, &current);
+        change.put(
+            DOCUMENTS,
+            &key,
+            &current.value,
+            now.saturating_add(LIFETIME),
+        )?;
+        // If the document was fetched meanwhile, the next token does this.
+        change.commit().await.map(drop)
     }
 }
 

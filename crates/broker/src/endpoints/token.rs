@@ -126,7 +126,7 @@ impl Broker {
         let access = self
             .access_tokens
             .issue(&grant.id, &record, &sign_in, &scopes)?;
-        if let Err(error) = self.store.touch_client(&grant.client_id).await {
+        if let Err(error) = self.clients.touch(&grant.client_id).await {
             self.store_failed(&error);
         }
         self.observe(&BrokerEvent::TokenIssued {

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use portcullis_discovery::FetchResponse;
 use portcullis_jose::{Algorithm, SigningKey};
 use portcullis_metadata::{Clock as _, authorization::PkceVerifier};
+use portcullis_state_store::records::Table;
 use portcullis_testkit::{ScriptedFetch, TestIssuer};
 use serde_json::{Value, json};
 
@@ -352,6 +353,68 @@ async fn the_host_of_the_client_is_down() {
         let response = authenticated(&setup, &key, ISSUER, &jti, &fields).await;
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{status}");
     }
+}
+
+/// DO3, DO7: documents of clients that got no token are forgotten after a day, so that a flood of
+/// them does not fill the store.
+#[tokio::test]
+async fn a_flood_of_documents() {
+    let setup = Setup::with(|settings| {
+        settings.lifetimes.recheck = settings.lifetimes.grant;
+    });
+    serve(&setup.network, &document(), u64::MAX);
+    for number in 0..20 {
+        let url = format!("https://client.example/{number}.json");
+        let mut found = document();
+        found["client_id"] = json!(url);
+        setup.network.serve(&url, 200, found.to_string());
+        let mut client = document_client();
+        client.id = url;
+        Browser::new(&setup).authorize(&client.request()).await;
+    }
+    let client = document_client();
+    let tokens = setup.sign_in(&client).await;
+    let count = async || {
+        setup.records.sweep().await.unwrap();
+        setup
+            .records
+            .count(Table("broker_documents"))
+            .await
+            .unwrap()
+    };
+    assert_eq!(count().await, 21);
+    setup.pass(HOUR * 24);
+    assert_eq!(count().await, 1);
+    setup.network.fail(DOCUMENT);
+    setup.pass(HOUR * 24 * 100);
+    let refresh_token = tokens["refresh_token"].as_str().unwrap();
+    let response = setup.refresh(&client, refresh_token).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    setup.pass(HOUR * 24 * 100);
+    assert_eq!(count().await, 1);
+}
+
+/// DO3: hosts that answer slowly do not keep other clients from refreshing.
+#[tokio::test(start_paused = true)]
+async fn slow_hosts_occupy_the_fetches() {
+    let setup = Arc::new(Setup::with(|settings| {
+        settings.lifetimes.recheck = settings.lifetimes.grant;
+    }));
+    serve(&setup.network, &document(), 3600);
+    let client = document_client();
+    let tokens = setup.sign_in(&client).await;
+    setup.pass(HOUR * 2);
+    let gate = setup.network.hang(DOCUMENT);
+    let slow = tokio::spawn({
+        let setup = Arc::clone(&setup);
+        async move { ask(&setup).await.status() }
+    });
+    tokio::task::yield_now().await;
+    let refresh_token = tokens["refresh_token"].as_str().unwrap();
+    let response = setup.refresh(&client, refresh_token).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    gate.release();
+    assert_eq!(slow.await.unwrap(), StatusCode::OK);
 }
 
 /// DO8: a secret in a public document is none.
