@@ -13,6 +13,7 @@ mod authorization;
 mod codes;
 mod consent;
 mod documents;
+mod page;
 mod provider;
 mod random_requests;
 mod refresh;
