@@ -357,26 +357,6 @@ async fn the_page_is_framed() {
     assert!(policy.contains("frame-ancestors 'none'"));
 }
 
-/// CO5: nothing is remembered, and the page does not offer it.
-#[tokio::test]
-async fn a_remembered_consent() {
-    let setup = Setup::with(|settings| settings.pages.remember = true);
-    let client = setup.client().await;
-    let mut browser = Browser::new(&setup);
-    let page = browser.authorize(&client.request()).await;
-    assert!(!text_of(&page).contains(r#"name="remember""#));
-    let sealed = hidden(&page, "request");
-    let fields = [
-        ("request", sealed.as_str()),
-        ("decision", "allow:idp"),
-        ("remember", "on"),
-    ];
-    browser.post("/oauth/consent", &fields).await;
-    let page = browser.authorize(&client.request()).await;
-    assert_eq!(page.status(), StatusCode::OK);
-    assert!(!hidden(&page, "request").is_empty());
-}
-
 /// CO6: the page runs no script and sends its form to this server alone.
 #[tokio::test]
 async fn markup_in_the_request() {

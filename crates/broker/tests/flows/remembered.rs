@@ -76,7 +76,7 @@ async fn a_remembered_consent_is_not_asked_again() {
     }
 }
 
-/// A page of another site, or one that does not say where it comes from, cannot ride on a remembered
+/// CO5: a page of another site, or one that does not say where it comes from, cannot ride on a remembered
 /// consent.
 #[tokio::test]
 async fn another_site_cannot_use_a_remembered_consent() {
@@ -90,7 +90,7 @@ async fn another_site_cannot_use_a_remembered_consent() {
     assert!(text_of(&page).contains("<form"));
 }
 
-/// It covers this browser, redirect URI and these scopes only.
+/// CO5: it covers this browser, redirect URI and these scopes only.
 #[tokio::test]
 async fn a_remembered_consent_covers_nothing_else() {
     let (setup, client) = setup();
@@ -107,7 +107,7 @@ async fn a_remembered_consent_covers_nothing_else() {
     assert!(!page.contains(r#"name="remember""#));
 }
 
-/// A client that registered itself is always asked about, even if a form says otherwise.
+/// CO5: a client that registered itself is always asked about, even if a form says otherwise.
 #[tokio::test]
 async fn a_registered_client_is_never_remembered() {
     let (setup, _) = setup();
@@ -120,7 +120,7 @@ async fn a_registered_client_is_never_remembered() {
     assert!(open(&mut browser, &client, "none").await.is_err());
 }
 
-/// Another user of the same browser is asked after the sign-in, and gets no code before.
+/// CO5: another user of the same browser is asked after the sign-in, and gets no code before.
 #[tokio::test]
 async fn another_user_is_asked() {
     let (setup, client) = setup();
@@ -136,7 +136,7 @@ async fn another_user_is_asked() {
     assert!(open(&mut browser, &client, "none").await.is_err());
 }
 
-/// Nothing is remembered unless the operator allows it.
+/// CO5: nothing is remembered unless the operator allows it.
 #[tokio::test]
 async fn nothing_is_remembered_by_default() {
     let (setup, client) = setup();
