@@ -15,7 +15,6 @@ use crate::{
 /// The header by which nginx decides whether it buffers a response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// The header by which a script can control more of the origin, which the broker shares.
-const SERVICE_WORKER_ALLOWED: HeaderName = HeaderName::from_static("service-worker-allowed");
 const NO: HeaderValue = HeaderValue::from_static("no");
 
 /// Checks that a response with this status may be forwarded to the client. Fails for a 401, a 407,
@@ -52,7 +51,7 @@ pub(crate) fn remove_headers(headers: &mut HeaderMap, forward_cookies: bool) {
         is_hop_by_hop(name.as_str())
             || is_challenge(name.as_str())
             || is_address(name.as_str())
-            || *name == SERVICE_WORKER_ALLOWED
+            || affects_origin(name.as_str())
             || (*name == SET_COOKIE && !forward_cookies)
     };
     while let Some(name) = headers.keys().find(is_removed).cloned() {
@@ -75,6 +74,12 @@ fn is_challenge(name: &str) -> bool {
             | "authentication-info"
             | "proxy-authentication-info"
     )
+}
+
+/// Returns whether the header affects the whole origin, which the upstream shares with other
+/// resources and with the broker.
+fn affects_origin(name: &str) -> bool {
+    matches!(name, "service-worker-allowed" | "clear-site-data")
 }
 
 /// Returns whether the header contains an address, which may be an internal one.
@@ -161,10 +166,16 @@ mod tests {
         assert_eq!(after_removal(&addresses, true), []);
     }
 
-    /// OR1: no script of the upstream controls the rest of the origin.
+    /// OR1: no script of the upstream controls the rest of the origin, and no response empties its
+    /// storage.
     #[test]
-    fn service_workers_get_no_other_scope() {
-        assert_eq!(after_removal(&[("service-worker-allowed", "/")], true), []);
+    fn headers_that_affect_the_origin_are_removed() {
+        for header in [
+            ("service-worker-allowed", "/"),
+            ("clear-site-data", "\"*\""),
+        ] {
+            assert_eq!(after_removal(&[header], true), []);
+        }
     }
 
     /// OR2: the upstream sets no cookie of the broker.
