@@ -158,12 +158,16 @@ fn parse_object(body: &[u8]) -> Result<Map<String, Value>, ProviderError> {
         .ok_or(ProviderError::ResponseInvalid("user_api.response"))
 }
 
-/// Returns the claims of a GitHub user. `sub` is the number of the account, and `null` is left out.
+/// Returns the claims of a GitHub user. `id` and `sub` are the number of the account, and `null` is
+/// left out.
 fn github_claims(user: &Map<String, Value>) -> Result<Map<String, Value>, ProviderError> {
     let invalid = ProviderError::ResponseInvalid("user_api.user");
     let id = user.get("id").and_then(Value::as_u64).filter(|id| *id > 0);
     let id = id.ok_or_else(|| invalid.clone())?;
-    let mut claims = Map::from_iter([("sub".to_owned(), json!(id.to_string()))]);
+    let mut claims = Map::from_iter([
+        ("id".to_owned(), json!(id)),
+        ("sub".to_owned(), json!(id.to_string())),
+    ]);
     for (name, is_required) in [("login", true), ("name", false), ("email", false)] {
         match user.get(name) {
             Some(Value::String(text)) => {

@@ -79,6 +79,7 @@ async fn a_user_is_identified_by_number() {
     assert_eq!(request.headers[header::AUTHORIZATION], "Bearer gho_1");
     assert!(request.headers.contains_key(header::USER_AGENT));
     assert_eq!(&*identity.provider_subject, "583231");
+    assert_eq!(identity.claim("id").unwrap(), Some(&json!(583231)));
     assert_eq!(identity.claims["login"], "octocat");
     assert_eq!(identity.claims["name"], "Octo");
     assert!(!identity.claims.contains_key("email"));
