@@ -20,6 +20,11 @@ const KEYS: &str = "https://client.example/jwks.json";
 const LOOPBACK: &str = "http://127.0.0.1:4321/callback";
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// Breaks the network.
+type Outage = Box<dyn Fn(&ScriptedFetch)>;
+/// Changes the claims of an assertion.
+type Change = Box<dyn Fn(&mut Value)>;
+
 fn document() -> Value {
     json!({
         "client_id": DOCUMENT, "client_name": "Document client",
@@ -314,7 +319,7 @@ async fn the_host_of_the_client_is_down() {
     let mut refresh_token = json_of(&response)["refresh_token"].clone();
 
     let ok = json_response(StatusCode::OK, &with_keys);
-    let outages: [(&str, Box<dyn Fn(&ScriptedFetch)>); 4] = [
+    let outages: [(&str, Outage); 4] = [
         ("connection", Box::new(|network| network.fail(DOCUMENT))),
         ("timeout", Box::new(|network| network.time_out(DOCUMENT))),
         ("503", Box::new(|network| network.serve(DOCUMENT, 503, ""))),
@@ -472,7 +477,7 @@ async fn client_assertions_that_are_replayed_or_foreign() {
         assert_eq!(send(&key, &claims).await, StatusCode::UNAUTHORIZED, "{aud}");
     }
     let other = "https://other.example";
-    let attacks: [(&str, Box<dyn Fn(&mut Value)>); 9] = [
+    let attacks: [(&str, Change); 9] = [
         ("aud", Box::new(move |claims| claims["aud"] = json!(other))),
         (
             "resource",

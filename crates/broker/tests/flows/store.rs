@@ -31,6 +31,9 @@ use crate::support::{
     Browser, Client, PROVIDER_CLIENT, Setup, claims, continued, json_of, location, param, text_of,
 };
 
+/// Every table and value that was written.
+type Written = Arc<Mutex<Vec<(Table, Vec<u8>)>>>;
+
 /// How a store fails.
 #[derive(Default)]
 struct Failures {
@@ -43,7 +46,7 @@ struct Failures {
 struct FailingRecords {
     records: MemoryRecords,
     failures: Arc<Failures>,
-    written: Arc<Mutex<Vec<(Table, Vec<u8>)>>>,
+    written: Written,
 }
 
 impl Failures {
@@ -111,7 +114,7 @@ impl RecordStore for FailingRecords {
 struct Fixture {
     setup: Setup,
     failures: Arc<Failures>,
-    written: Arc<Mutex<Vec<(Table, Vec<u8>)>>>,
+    written: Written,
 }
 
 fn fixture() -> Fixture {

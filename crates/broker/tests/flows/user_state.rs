@@ -113,22 +113,15 @@ async fn the_provider_is_down() {
     let mut token = token_of(&tokens);
     let endpoint = setup.provider.endpoint("token");
     let jwks = setup.provider.endpoint("jwks");
-    let outages: [(&str, Box<dyn Fn()>); 6] = [
-        ("connection", Box::new(|| setup.network.fail(&endpoint))),
-        ("timeout", Box::new(|| setup.network.time_out(&endpoint))),
-        (
-            "503",
-            Box::new(|| setup.network.serve(&endpoint, 503, "<html>")),
-        ),
-        (
-            "429",
-            Box::new(|| setup.network.serve(&endpoint, 429, "{}")),
-        ),
-        ("secret", Box::new(|| fail(&setup, 401, "invalid_client"))),
-        (
-            "nonsense",
-            Box::new(|| setup.network.serve(&endpoint, 200, "<html>")),
-        ),
+    let outages: [(&str, &dyn Fn()); 6] = [
+        ("connection", &|| setup.network.fail(&endpoint)),
+        ("timeout", &|| setup.network.time_out(&endpoint)),
+        ("503", &|| setup.network.serve(&endpoint, 503, "<html>")),
+        ("429", &|| setup.network.serve(&endpoint, 429, "{}")),
+        ("secret", &|| fail(&setup, 401, "invalid_client")),
+        ("nonsense", &|| {
+            setup.network.serve(&endpoint, 200, "<html>")
+        }),
     ];
     for (name, outage) in &outages {
         outage();
