@@ -40,8 +40,10 @@ const MAX_GRANTS: u64 = 100_000;
 const MAX_ENDS: u64 = 200_000;
 /// The maximum number of assertions, and that of logout tokens, which are remembered.
 const MAX_USED_TOKENS: u64 = 10_000;
+/// The maximum number of grants of one user.
+const MAX_GRANTS_OF_USER: usize = 500;
 /// The maximum number of grants of one user and one client.
-const MAX_GRANTS_OF_USER: usize = 50;
+const MAX_GRANTS_OF_USER_AND_CLIENT: usize = 50;
 /// By how much the clock of a guard may differ.
 const LEEWAY: Duration = Duration::from_secs(60);
 

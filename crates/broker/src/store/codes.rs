@@ -7,7 +7,8 @@ use portcullis_metadata::{Secret, UnixTime};
 
 use super::{
     BrokerStore, CODE_LIFETIME, MAX_ATTEMPTS, MAX_CODES, MAX_GRANTS, MAX_GRANTS_OF_USER,
-    RefreshToken, USED_CODE_LIFETIME, contention, hash, malformed, sealed_records::SealedChange,
+    MAX_GRANTS_OF_USER_AND_CLIENT, RefreshToken, USED_CODE_LIFETIME, contention, hash, malformed,
+    sealed_records::SealedChange,
 };
 use crate::{
     keys::Purpose,
@@ -19,8 +20,6 @@ use crate::{
 
 /// The length of the hash that begins the keys of an index.
 pub(super) const INDEX_PREFIX: usize = 16;
-/// A bound for the grants of a user that are read when another one begins.
-const MAX_GRANTS_READ: usize = 500;
 
 impl BrokerStore {
     pub(super) async fn store_code(&self, code: &AuthorizationCode) -> Result<Secret, StoreError> {
@@ -142,28 +141,36 @@ impl BrokerStore {
         Ok(())
     }
 
-    /// Removes the grant of this user and client that was not used for the longest time, if there
-    /// are too many.
+    /// Removes the grant of this user that was not used for the longest time, if there are too many
+    /// with this client, or in total. One user with many clients cannot fill the table.
     async fn evict_grant(
         &self,
         change: &mut SealedChange<'_>,
         terms: &GrantTerms,
     ) -> Result<(), StoreError> {
-        let ids = self.grants_of_user(&terms.subject, MAX_GRANTS_READ).await?;
-        if ids.len() < MAX_GRANTS_OF_USER {
+        let ids = self
+            .grants_of_user(&terms.subject, MAX_GRANTS_OF_USER)
+            .await?;
+        if ids.len() < MAX_GRANTS_OF_USER_AND_CLIENT {
             return Ok(());
         }
-        let mut same_client = Vec::new();
+        let (mut all, mut same_client) = (Vec::new(), Vec::new());
         for id in ids {
-            if let Some(grant) = self.read_grant(&id).await?
-                && grant.value.terms.client_id == terms.client_id
-            {
-                same_client.push((grant.value.last_used, id));
+            if let Some(grant) = self.read_grant(&id).await? {
+                if grant.value.terms.client_id == terms.client_id {
+                    same_client.push((grant.value.last_used, id.clone()));
+                }
+                all.push((grant.value.last_used, id));
             }
         }
-        if same_client.len() >= MAX_GRANTS_OF_USER
-            && let Some((_, oldest)) = same_client.into_iter().min()
-        {
+        let candidates = if same_client.len() >= MAX_GRANTS_OF_USER_AND_CLIENT {
+            same_client
+        } else if all.len() >= MAX_GRANTS_OF_USER {
+            all
+        } else {
+            return Ok(());
+        };
+        if let Some((_, oldest)) = candidates.into_iter().min() {
             self.delete_grant(change, &oldest).await?;
         }
         Ok(())

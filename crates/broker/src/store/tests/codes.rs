@@ -140,19 +140,43 @@ async fn an_exchanged_record_is_an_error() {
 async fn the_grants_of_a_user_are_bounded() {
     let fixture = Fixture::new();
     let mut first = None;
-    for _ in 0..=MAX_GRANTS_OF_USER {
+    for _ in 0..=MAX_GRANTS_OF_USER_AND_CLIENT {
         let (id, _) = fixture.begin("alice").await;
         first.get_or_insert(id);
         fixture.pass(Duration::from_secs(1));
     }
     let grants = fixture.store.grants_of_user("alice", 1000).await.unwrap();
-    assert_eq!(grants.len(), MAX_GRANTS_OF_USER);
+    assert_eq!(grants.len(), MAX_GRANTS_OF_USER_AND_CLIENT);
     assert!(!grants.contains(&first.unwrap()));
     let (other, _) = fixture.begin("bob").await;
     assert_eq!(
         fixture.store.grants_of_user("bob", 1000).await.unwrap(),
         [other]
     );
+}
+
+/// A user who signs in with many clients does not fill the table.
+#[tokio::test]
+async fn the_grants_of_a_user_with_many_clients_are_bounded() {
+    let fixture = Fixture::new();
+    let (first, _) = fixture.begin("alice").await;
+    let begun = fixture.store.read_grant(&first).await.unwrap().unwrap();
+    for number in 1..MAX_GRANTS_OF_USER as u64 {
+        let mut grant = begun.value.clone();
+        grant.terms.client_id = format!("client {}", number % 20).into();
+        grant.last_used += number;
+        let id = format!("grant {number}");
+        let mut change = fixture.store.records.change();
+        fixture
+            .store
+            .put_grant(&mut change, &id, &grant, begun.expires)
+            .unwrap();
+        assert!(change.commit().await.unwrap());
+    }
+    let (last, _) = fixture.begin("alice").await;
+    let grants = fixture.store.grants_of_user("alice", 1000).await.unwrap();
+    assert_eq!(grants.len(), MAX_GRANTS_OF_USER);
+    assert!(grants.contains(&last) && !grants.contains(&first));
 }
 
 /// US5: grants are found by the session and by the user at the provider.
