@@ -574,11 +574,10 @@ async fn a_provider_without_tls() {
         let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
         let endpoint = format!("http://idp.example/{name}");
         metadata[name] = json!(endpoint);
-        setup.network.serve(
-            format!("{PROVIDER}/.well-known/openid-configuration"),
-            200,
-            metadata.to_string(),
-        );
+        for path in ["openid-configuration", "oauth-authorization-server"] {
+            let url = format!("{PROVIDER}/.well-known/{path}");
+            setup.network.serve(url, 200, metadata.to_string());
+        }
         let client = setup.client().await;
         let mut browser = Browser::new(&setup);
         let page = browser.authorize(&client.request()).await;
@@ -586,6 +585,7 @@ async fn a_provider_without_tls() {
         if response.status().is_success() {
             let url = crate::support::continued(&response);
             assert_eq!(url.scheme(), "https", "{name}");
+            *setup.provider.nonce.lock() = param(&url, "nonce").unwrap();
             let target = location(&browser.return_from(&url).await);
             assert_eq!(param(&target, "code"), None, "{name}");
         }
