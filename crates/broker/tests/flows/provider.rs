@@ -168,7 +168,7 @@ async fn a_mix_up_of_two_providers() {
     }
 }
 
-/// PR3: an ID token of another client, issuer, sign-in, key or time signs nobody in.
+/// PR3: an ID token of another client, issuer, sign-in, key or time signs no user in.
 #[tokio::test]
 async fn forged_id_tokens() {
     type Forge = Box<dyn Fn(TokenBuilder) -> String + Send>;

@@ -1,4 +1,4 @@
-//! Random requests: no panic, and no way to a host that nobody registered.
+//! Random requests: no panic, and no way to a host that was not registered.
 
 use std::net::{IpAddr, Ipv4Addr};
 

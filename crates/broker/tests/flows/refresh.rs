@@ -69,7 +69,7 @@ async fn a_stolen_token_after_its_owner_used_it() {
     assert_eq!(error_of(&response), "invalid_grant");
 }
 
-/// RF1: a replay ends the family whoever presents it, and while the provider is down.
+/// RF1: a replay ends the family for every presenter, and while the provider is down.
 #[tokio::test]
 async fn a_replay_by_another_client_during_an_outage() {
     for is_foreign in [false, true] {

@@ -91,7 +91,7 @@ async fn a_user_who_left_the_group() {
     }
 }
 
-/// US1: a provider that the operator removed keeps nobody signed in.
+/// US1: a provider that the operator removed keeps no user signed in.
 #[tokio::test]
 async fn a_provider_that_was_removed() {
     let setup = Setup::new();
