@@ -99,8 +99,9 @@ impl BrokerStore {
             .await
     }
 
-    /// Returns the identifiers of the grants of a user or of a session at a provider, at most
-    /// `limit`.
+    /// Returns the identifiers of the grants of a session at a provider, or of a user if there is no
+    /// session, at most `limit`. With both, the grants of the user whose session is not known are
+    /// among them, because the provider may name the session at the logout only.
     pub(crate) async fn grants_of_sign_in(
         &self,
         provider: &str,
@@ -108,12 +109,27 @@ impl BrokerStore {
         subject: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Box<str>>, StoreError> {
-        let prefix = match (session, subject) {
-            (Some(session), _) => provider_session_prefix(provider, session),
-            (None, Some(subject)) => provider_user_prefix(provider, subject),
-            (None, None) => return Ok(Vec::new()),
+        let of_user = match subject {
+            Some(subject) => {
+                let prefix = provider_user_prefix(provider, subject);
+                self.ids(GRANTS_OF_SIGN_INS, &prefix, limit).await?
+            }
+            None => Vec::new(),
         };
-        self.ids(GRANTS_OF_SIGN_INS, &prefix, limit).await
+        let Some(session) = session else {
+            return Ok(of_user);
+        };
+        let prefix = provider_session_prefix(provider, session);
+        let mut found = self.ids(GRANTS_OF_SIGN_INS, &prefix, limit).await?;
+        for id in of_user {
+            if let Some(sign_in) = self.read_sign_in(&id).await?
+                && sign_in.value.provider_session.is_none()
+                && found.len() < limit
+            {
+                found.push(id);
+            }
+        }
+        Ok(found)
     }
 
     async fn ids(

@@ -211,3 +211,23 @@ async fn grants_are_found_by_their_sign_in() {
             .is_empty()
     );
 }
+
+/// US5: a logout that names a session also ends the sign-ins of its user whose session is not known,
+/// and none with another session.
+#[tokio::test]
+async fn a_logout_finds_sign_ins_without_a_session() {
+    let fixture = Fixture::new();
+    fixture.begin("alice").await;
+    let (id, _) = fixture.begin("alice").await;
+    let current = fixture.store.read_sign_in(&id).await.unwrap().unwrap();
+    let mut sessionless = current.value.clone();
+    sessionless.provider_session = None;
+    let store = &fixture.store;
+    let replaced = store.replace_sign_in(&id, &current, &sessionless).await;
+    assert!(replaced.unwrap());
+    let find = |subject| store.grants_of_sign_in("google", Some("unknown session"), subject, 10);
+    let found = find(Some("at provider alice")).await.unwrap();
+    assert_eq!(found, [id]);
+    assert!(find(Some("at provider bob")).await.unwrap().is_empty());
+    assert!(find(None).await.unwrap().is_empty());
+}
