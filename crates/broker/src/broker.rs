@@ -24,6 +24,7 @@ use crate::{
     limits::AddressLimits,
     observer::{BrokerEvent, BrokerObserver, EndReason, GrantOwner},
     pages::Layout,
+    records::{CLIENTS, GRANTS},
     settings::BrokerSettings,
     store::{BrokerStore, EndListener, EndedGrant, sealed_records::SealedRecords},
 };
@@ -177,6 +178,20 @@ impl Broker {
     /// Fails when the store cannot be read.
     pub async fn load_ends(&self) -> Result<(), StoreError> {
         self.store.load_ends().await
+    }
+
+    /// Returns whether the records were sealed with other keys than those of this broker, so that no
+    /// client and no grant can be read. Call it before the first request.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read.
+    pub async fn has_foreign_records(&self) -> Result<bool, StoreError> {
+        for table in [CLIENTS, GRANTS] {
+            if self.store.records().are_foreign(table).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the public keys of access tokens.

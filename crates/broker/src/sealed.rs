@@ -72,6 +72,12 @@ pub(crate) fn open(
     Some(text)
 }
 
+/// Returns whether a text was sealed with a key of an epoch that is not known any more.
+pub(crate) fn is_of_removed_epoch(keys: &BrokerKeys, purpose: Purpose, sealed: &[u8]) -> bool {
+    let epoch = sealed.first();
+    epoch.is_some_and(|epoch| keys.of_epoch(purpose, *epoch).is_none())
+}
+
 fn cipher(key: &SecretBytes) -> XChaCha20Poly1305 {
     XChaCha20Poly1305::new((&**key).into())
 }

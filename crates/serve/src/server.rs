@@ -232,11 +232,8 @@ async fn run(
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
     state.receive_broker_ends();
-    if let Some(broker) = state.broker() {
-        broker
-            .load_ends()
-            .await
-            .context("state_dir: the ends of sign-ins cannot be read")?;
+    if let (Some(broker), Some(process)) = (state.broker(), &process.broker) {
+        process.read_records(broker).await?;
     }
     // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {

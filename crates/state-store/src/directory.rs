@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     error::StateError,
-    file_names::{KEYS, LOCK, USES},
+    file_names::{self, KEYS, LOCK, USES},
 };
 
 /// The maximum size of a file with keys, in bytes.
@@ -33,6 +33,8 @@ impl StateDirectory {
     pub const AUDIT_KEY: &'static str = "audit-key";
     /// The name of the file with the keys of the broker.
     pub const BROKER_KEYS: &'static str = "broker-keys";
+    /// The name of the file of [`FileRecords`](crate::records::FileRecords).
+    pub const RECORDS: &'static str = file_names::RECORDS;
 
     /// Opens a directory and locks it. A missing one is created. One that other users can access
     /// gets mode 0700.

@@ -15,6 +15,9 @@ use crate::{
     sealed,
 };
 
+/// How many records of a table are checked for other keys.
+const MAX_CHECKED: usize = 100;
+
 /// Records that are sealed as JSON. The table and the key are the place of a seal (ST2).
 #[derive(Clone)]
 pub(crate) struct SealedRecords {
@@ -93,6 +96,23 @@ impl SealedRecords {
         Ok(found
             .filter_map(|(key, _)| key.get(prefix.len()..).map(Box::from))
             .collect())
+    }
+
+    /// Returns whether the records of a table were sealed with other keys: whether none of the first
+    /// ones can be opened, although keys of their epochs are known. A record of a removed epoch does
+    /// not count, because an operator removes a key deliberately.
+    pub(crate) async fn are_foreign(&self, table: Table) -> Result<bool, StoreError> {
+        let found = self.store.scan(table, &[], None, MAX_CHECKED).await;
+        let mut are_foreign = false;
+        for (key, record) in found.map_err(failed)? {
+            let place: &[&[u8]] = &[table.0.as_bytes(), &key];
+            let sealed = &record.value;
+            if sealed::open(&self.keys, Purpose::Records, place, sealed).is_some() {
+                return Ok(false);
+            }
+            are_foreign |= !sealed::is_of_removed_epoch(&self.keys, Purpose::Records, sealed);
+        }
+        Ok(are_foreign)
     }
 
     /// Begins a change.

@@ -24,6 +24,8 @@ const KEYS: &str = "broker.keys";
 pub(crate) struct BrokerPersistence {
     pub(crate) records: Arc<dyn RecordStore>,
     pub(crate) keys: KeysOrigin,
+    /// The file of the records, if they are in one.
+    pub(crate) records_file: Option<PathBuf>,
 }
 
 /// Where the keys of the broker come from.
@@ -54,6 +56,7 @@ impl BrokerPersistence {
         Ok(Self {
             records: Arc::new(MemoryRecords::new(clock)),
             keys,
+            records_file: None,
         })
     }
 
@@ -78,6 +81,7 @@ impl BrokerPersistence {
         Ok(Self {
             records: Arc::new(records),
             keys,
+            records_file: Some(directory.path().join(StateDirectory::RECORDS)),
         })
     }
 }
@@ -106,6 +110,19 @@ pub(crate) fn examine_keys(plan: &Plan) -> Option<String> {
     };
     let error = BrokerKeys::parse(secret.secret()).err()?;
     Some(format!("{KEYS}: {}", unparsable(&path, &error)))
+}
+
+/// Returns why a server does not start whose records were sealed with other keys, and the fixes.
+pub(crate) fn foreign_records(records: &Path, keys: &KeysOrigin) -> Diagnostic {
+    let records = records.display();
+    let (keys, both) = match keys.file() {
+        Some(keys) => (keys.display().to_string(), "delete both files"),
+        None => (KEYS.to_owned(), "delete the file with the records"),
+    };
+    diagnostic(&format!(
+        "the records in {records} were written with other keys than those in {keys}; restore these keys from a backup, or {both} to \
+         begin anew, which signs all users out"
+    ))
 }
 
 fn is_configured(plan: &Plan) -> bool {

@@ -1,12 +1,13 @@
 //! [`BrokerProcess`]: what of the broker outlives a configuration.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use portcullis_broker::Ends;
+use anyhow::Context as _;
+use portcullis_broker::{Broker, Ends};
 use portcullis_state_store::records::RecordStore;
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use super::persistence::{BrokerPersistence, KeysOrigin};
+use super::persistence::{BrokerPersistence, KeysOrigin, foreign_records};
 
 /// The maximum number of requests that the broker answers at a time.
 const MAX_REQUESTS: usize = 512;
@@ -18,6 +19,8 @@ const MAX_BODIES: usize = 1024;
 pub(crate) struct BrokerProcess {
     pub(crate) records: Arc<dyn RecordStore>,
     pub(crate) keys: KeysOrigin,
+    /// The file of the records, if they are in one.
+    pub(crate) records_file: Option<PathBuf>,
     /// The ends of grants and tokens, of which the guards ask.
     pub(crate) ends: Arc<Ends>,
     /// The permits to answer a request.
@@ -32,14 +35,32 @@ impl BrokerProcess {
     /// Returns the parts for the first configuration. Its requests are answered on the current
     /// runtime.
     pub(crate) fn new(persistence: BrokerPersistence) -> Self {
-        let BrokerPersistence { records, keys } = persistence;
+        let BrokerPersistence {
+            records,
+            keys,
+            records_file,
+        } = persistence;
         Self {
             records,
             keys,
+            records_file,
             ends: Arc::default(),
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             bodies: Arc::new(Semaphore::new(MAX_BODIES)),
             control: Handle::current(),
         }
+    }
+
+    /// Reads what a broker needs before its first request. Fails if the records cannot be read, or
+    /// were sealed with other keys.
+    pub(crate) async fn read_records(&self, broker: &Broker) -> anyhow::Result<()> {
+        let cannot_be_read = "state_dir: the records of the broker cannot be read";
+        let are_foreign = broker.has_foreign_records().await;
+        if are_foreign.context(cannot_be_read)?
+            && let Some(file) = &self.records_file
+        {
+            return Err(foreign_records(file, &self.keys).into());
+        }
+        broker.load_ends().await.context(cannot_be_read)
     }
 }

@@ -6,6 +6,7 @@ use portcullis_authorization_server::{
 };
 
 use super::*;
+use crate::records::CLIENTS;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -76,4 +77,32 @@ async fn use_extends_a_registration() {
     fixture.pass(DAY * 2);
     assert!(!fixture.is_known("used").await);
     assert!(!fixture.is_known("unused").await);
+}
+
+/// Records are foreign if none can be opened with the keys. Those of a removed key are not, and
+/// neither are those of a key that was replaced and is kept.
+#[tokio::test]
+async fn records_of_other_keys_are_recognized() {
+    let fixture = Fixture::new();
+    let with = |keys: &str| {
+        let keys = Arc::new(BrokerKeys::parse(keys).unwrap());
+        let records = Arc::clone(&fixture.records) as _;
+        SealedRecords::new(records, keys, Arc::new(fixture.clock.clone()))
+    };
+    let first = BrokerKeys::generate().unwrap();
+    let other = BrokerKeys::generate().unwrap();
+    let next = BrokerKeys::generate().unwrap().replace(" 1 ", " 2 ");
+    assert!(!with(&first).are_foreign(CLIENTS).await.unwrap());
+    let records = with(&first);
+    let mut change = records.change();
+    change
+        .put(CLIENTS, b"a", &1, fixture.clock.now().saturating_add(DAY))
+        .unwrap();
+    assert!(change.commit().await.unwrap());
+
+    assert!(!with(&first).are_foreign(CLIENTS).await.unwrap());
+    assert!(with(&other).are_foreign(CLIENTS).await.unwrap());
+    let rotated = format!("{next}\n{}", *first);
+    assert!(!with(&rotated).are_foreign(CLIENTS).await.unwrap());
+    assert!(!with(&next).are_foreign(CLIENTS).await.unwrap());
 }

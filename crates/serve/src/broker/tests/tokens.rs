@@ -39,6 +39,7 @@ impl Signed {
         let persistence = BrokerPersistence {
             records: Arc::new(MemoryRecords::new(Arc::new(SystemClock::new()))),
             keys: KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&text).unwrap())),
+            records_file: None,
         };
         Self {
             server: TestServer::with(plan, persistence),
