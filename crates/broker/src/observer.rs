@@ -101,6 +101,9 @@ pub enum EndReason {
     /// The provider sent a logout token.
     #[code = "grant.logged_out"]
     LoggedOut,
+    /// The user has too many grants, and this one was not used for the longest time.
+    #[code = "grant.evicted"]
+    Evicted,
     /// An administrator ended it.
     #[code = "grant.administrator"]
     Administrator,

@@ -1,5 +1,7 @@
 //! Authorization codes, and the beginning of grants.
 
+use std::error::Error;
+
 use portcullis_authorization_server::{
     AuthorizationCode, ErrorResponse, Redemption, StoreError, random_secret,
 };
@@ -12,6 +14,7 @@ use super::{
 };
 use crate::{
     keys::Purpose,
+    observer::EndReason,
     records::{
         CODES, CodeRecord, ENDS, GRANTS, GRANTS_OF_SIGN_INS, GRANTS_OF_USERS, GrantRecord,
         GrantTerms, SIGN_INS, SignInRecord,
@@ -88,8 +91,14 @@ impl BrokerStore {
             change.put(CODES, &key, &used, now.saturating_add(USED_CODE_LIFETIME))?;
             self.put_grant(&mut change, &code.grant.id, &grant, expires)?;
             self.put_sign_in(&mut change, &code.grant.id, &sign_in.value, expires)?;
-            self.evict_grant(&mut change, &grant.terms).await?;
+            let surplus = self.surplus_grant(&grant.terms).await?;
             if change.commit().await? {
+                if let Some(surplus) = surplus {
+                    let store = self.ending_for(EndReason::Evicted);
+                    if let Err(error) = store.end(&surplus).await {
+                        tracing::warn!(error = &error as &dyn Error, "a surplus grant did not end");
+                    }
+                }
                 let refresh_token = match code.is_refreshable {
                     true => Some(
                         refresh_token
@@ -141,18 +150,14 @@ impl BrokerStore {
         Ok(())
     }
 
-    /// Removes the grant of this user that was not used for the longest time, if there are too many
+    /// Returns the grant of this user that was not used for the longest time, if there are too many
     /// with this client, or in total. One user with many clients cannot fill the table.
-    async fn evict_grant(
-        &self,
-        change: &mut SealedChange<'_>,
-        terms: &GrantTerms,
-    ) -> Result<(), StoreError> {
+    async fn surplus_grant(&self, terms: &GrantTerms) -> Result<Option<Box<str>>, StoreError> {
         let ids = self
             .grants_of_user(&terms.subject, MAX_GRANTS_OF_USER)
             .await?;
         if ids.len() < MAX_GRANTS_OF_USER_AND_CLIENT {
-            return Ok(());
+            return Ok(None);
         }
         let (mut all, mut same_client) = (Vec::new(), Vec::new());
         for id in ids {
@@ -168,12 +173,9 @@ impl BrokerStore {
         } else if all.len() >= MAX_GRANTS_OF_USER {
             all
         } else {
-            return Ok(());
+            return Ok(None);
         };
-        if let Some((_, oldest)) = candidates.into_iter().min() {
-            self.delete_grant(change, &oldest).await?;
-        }
-        Ok(())
+        Ok(candidates.into_iter().min().map(|(_, oldest)| oldest))
     }
 }
 

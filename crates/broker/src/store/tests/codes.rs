@@ -147,7 +147,10 @@ async fn the_grants_of_a_user_are_bounded() {
     }
     let grants = fixture.store.grants_of_user("alice", 1000).await.unwrap();
     assert_eq!(grants.len(), MAX_GRANTS_OF_USER_AND_CLIENT);
-    assert!(!grants.contains(&first.unwrap()));
+    // Its access tokens are rejected as well.
+    let first = first.unwrap();
+    assert!(!grants.contains(&first) && fixture.ends.contains(&first));
+    assert_eq!(fixture.ended(), [(first, EndReason::Evicted)]);
     let (other, _) = fixture.begin("bob").await;
     assert_eq!(
         fixture.store.grants_of_user("bob", 1000).await.unwrap(),
