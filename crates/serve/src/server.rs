@@ -1,6 +1,5 @@
 use std::{net::TcpListener, sync::Arc};
 
-use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use portcullis_config::plan::Plan;
 use portcullis_discovery::Product;
