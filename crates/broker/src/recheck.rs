@@ -27,6 +27,8 @@ enum Finding {
     Ended,
     /// The provider cannot tell now.
     Unknown,
+    /// There is no token with which the provider could be asked.
+    Impossible,
 }
 
 impl Broker {
@@ -98,13 +100,17 @@ impl Broker {
                 self.end_for_user(grant_id).await?;
                 Err(ended())
             }
-            Finding::Unknown => {
+            Finding::Unknown | Finding::Impossible => {
                 let record = self.update(grant_id, |record| record.lease = None).await?;
                 let unchecked = now.saturating_duration_since(UnixTime::from_secs(record.checked));
                 if unchecked < self.settings.lifetimes.max_unchecked {
                     Ok(record)
-                } else {
+                } else if matches!(finding, Finding::Unknown) {
                     Err(try_later())
+                } else {
+                    // Only another sign-in can show that the user still has access.
+                    self.end_for_user(grant_id).await?;
+                    Err(ended())
                 }
             }
         }
@@ -167,8 +173,7 @@ impl Broker {
             let checked = provider.check_with_access_token(&tokens).await;
             return Ok(match checked {
                 Ok(Some(identity)) => Finding::Identified(Box::new(identity)),
-                // Neither token exists: the user is not checked until `max_unchecked`.
-                Ok(None) => Finding::Unknown,
+                Ok(None) => Finding::Impossible,
                 Err(error) => self.finding(provider, &error),
             });
         }

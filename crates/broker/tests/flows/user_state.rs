@@ -233,7 +233,9 @@ async fn a_provider_without_refresh_tokens() {
     }
     setup.pass(HOUR);
     let response = setup.refresh(&client, &token).await;
-    assert_eq!(error_of(&response), "temporarily_unavailable");
+    // Only another sign-in can show that the user still has access.
+    assert_eq!(error_of(&response), "invalid_grant");
+    assert!(setup.events.contains("UserEnded"));
 }
 
 /// Returns a valid logout token for the session of the user.
