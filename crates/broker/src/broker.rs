@@ -201,7 +201,7 @@ impl Broker {
 
     /// Returns the redirect URI to register at a provider.
     pub(crate) fn callback_url(&self, provider: &str) -> String {
-        format!("{}{}{provider}", self.origin, Route::Callback(0).path())
+        self.settings.redirect_uri(provider)
     }
 
     pub(crate) fn observe(&self, event: &BrokerEvent<'_>) {

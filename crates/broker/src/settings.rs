@@ -6,6 +6,8 @@ use portcullis_guard::authorize::ClaimRule;
 use portcullis_identity_provider::ProviderSettings;
 use portcullis_metadata::{Issuer, ResourceUri, Scopes, Secret};
 
+use crate::endpoints::Route;
+
 /// What an operator decides about the broker.
 #[derive(Clone, Debug)]
 pub struct BrokerSettings {
@@ -28,6 +30,24 @@ pub struct BrokerSettings {
     pub claims: BTreeMap<String, String>,
     /// The resource servers elsewhere that may introspect tokens.
     pub introspection_clients: Vec<IntrospectionClient>,
+}
+
+impl BrokerSettings {
+    /// Returns the redirect URI to register at the provider with this name.
+    pub fn redirect_uri(&self, provider: &str) -> String {
+        self.url(Route::Callback(0), provider)
+    }
+
+    /// Returns the URI to which the provider with this name sends logout tokens, if it supports
+    /// that (OpenID Connect Back-Channel Logout 1.0).
+    pub fn logout_uri(&self, provider: &str) -> String {
+        self.url(Route::Logout(0), provider)
+    }
+
+    fn url(&self, route: Route, provider: &str) -> String {
+        let origin = self.issuer.url().origin().ascii_serialization();
+        format!("{origin}{}{provider}", route.path())
+    }
 }
 
 /// A resource for which tokens are issued.

@@ -206,6 +206,9 @@ impl Plan {
         });
         let resources = resources?;
         let session = session?;
+        let broker = broker?;
+        let mut notes = entra::notes(&config.issuer);
+        notes.extend(broker.iter().flat_map(broker::notes));
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config
             .shared
@@ -243,7 +246,7 @@ impl Plan {
             replicas: replicas?,
             state_dir: state_dir?,
             issuers: issuers.into_iter().collect::<Option<_>>()?,
-            broker: broker?,
+            broker,
             resources,
             // The resources have the errors of their origins.
             origins: origins.ok()?,
@@ -251,7 +254,7 @@ impl Plan {
             admin: admin?,
             traces: traces?,
             warnings,
-            notes: entra::notes(&config.issuer),
+            notes,
             shared: fingerprint::shared(config),
             contents,
         })

@@ -19,7 +19,7 @@ const FIX: &str = "a secret is not written into the configuration; name its sour
 /// The maximum size of a file of secrets, in bytes.
 const MAX_FILE: u64 = 64 << 10;
 
-/// The source of a secret: `{ env = "NAME" }` or `{ file = "/path" }`.
+/// The source of a secret: `{ env = "NAME" }` or `{ file = "/path" }`. `Debug` prints no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SecretSource {
@@ -27,6 +27,9 @@ pub enum SecretSource {
     Env(String),
     /// A file; one trailing line end is not part of the secret.
     File(PathBuf),
+    /// A secret of the program that makes the configuration. It cannot be configured.
+    #[serde(skip)]
+    Given(Secret),
 }
 
 impl SecretSource {
@@ -34,7 +37,7 @@ impl SecretSource {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(file) => Some(file),
-            Self::Env(_) => None,
+            Self::Env(_) | Self::Given(_) => None,
         }
     }
 
@@ -60,6 +63,7 @@ impl SecretSource {
                     env::VarError::NotUnicode(_) => SecretError::VariableEncoding(name.clone()),
                 })?,
             Self::File(path) => read_text(path)?,
+            Self::Given(secret) => return Ok(secret.clone()),
         };
         let secret = text
             .strip_suffix('\n')
@@ -136,6 +140,7 @@ impl fmt::Display for SecretSource {
         match self {
             Self::Env(name) => write!(f, "the environment variable {name}"),
             Self::File(path) => write!(f, "the file {}", path.display()),
+            Self::Given(_) => f.write_str("the secret of this program"),
         }
     }
 }

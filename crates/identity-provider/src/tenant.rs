@@ -8,7 +8,10 @@ use portcullis_verifier::{IssuerSettings, TrustedIssuer};
 use tokio::runtime::Handle;
 use url::Url;
 
-use crate::{ProviderSettings, ProviderSettingsError, kinds::Identifier};
+use crate::{
+    ProviderSettings, ProviderSettingsError,
+    kinds::{Identifier, Protocol},
+};
 
 /// The maximum number of tenants, because each has its own keys.
 const MAX_TENANTS: usize = 100;
@@ -29,27 +32,53 @@ pub(crate) fn tenants(
     clock: &Arc<dyn Clock>,
     control: &Handle,
 ) -> Result<Vec<Tenant>, ProviderSettingsError> {
-    let create = |id: Option<Box<str>>, issuer: Issuer| {
-        let mut trusted = IssuerSettings::new(issuer);
-        trusted.algorithms = settings.kind.profile().algorithms;
-        trusted.url_policy = settings.url_policy;
+    let create = |(id, issuer)| {
         let issuer = TrustedIssuer::new(
-            trusted,
+            issuer_settings(settings, issuer),
             Arc::clone(fetch),
             Arc::clone(clock),
             control.clone(),
         )?;
         Ok(Tenant { id, issuer })
     };
+    issuers(settings)?.into_iter().map(create).collect()
+}
+
+impl ProviderSettings {
+    /// Returns how the ID tokens of the provider are verified: the settings of its issuer, or of one
+    /// issuer for each tenant. None for GitHub, which has no ID tokens.
+    ///
+    /// # Errors
+    /// Fails if the issuer or the tenants cannot be used.
+    pub fn id_token_issuers(&self) -> Result<Vec<IssuerSettings>, ProviderSettingsError> {
+        if self.kind.profile().protocol == Protocol::GitHub {
+            return Ok(Vec::new());
+        }
+        let settings = |(_, issuer)| issuer_settings(self, issuer);
+        Ok(issuers(self)?.into_iter().map(settings).collect())
+    }
+}
+
+fn issuer_settings(settings: &ProviderSettings, issuer: Issuer) -> IssuerSettings {
+    let mut trusted = IssuerSettings::new(issuer);
+    trusted.algorithms = settings.kind.profile().algorithms;
+    trusted.url_policy = settings.url_policy;
+    trusted
+}
+
+/// Returns the issuers of an OpenID provider, each with its tenant if the kind has tenants.
+fn issuers(
+    settings: &ProviderSettings,
+) -> Result<Vec<(Option<Box<str>>, Issuer)>, ProviderSettingsError> {
     if settings.kind.profile().identifier != Identifier::TenantAndObject {
         if !settings.tenants.is_empty() {
             return Err(ProviderSettingsError::TenantsNotSupported);
         }
-        return Ok(vec![create(None, settings.issuer.clone())?]);
+        return Ok(vec![(None, settings.issuer.clone())]);
     }
     let own = issuer_tenant(&settings.issuer).ok_or(ProviderSettingsError::EntraIssuer)?;
     if settings.tenants.is_empty() {
-        return Ok(vec![create(Some(own), settings.issuer.clone())?]);
+        return Ok(vec![(Some(own), settings.issuer.clone())]);
     }
     if settings.tenants.len() > MAX_TENANTS {
         return Err(ProviderSettingsError::TooManyTenants);
@@ -66,7 +95,7 @@ pub(crate) fn tenants(
         .map(|tenant| {
             let issuer = issuer_of(&settings.issuer, &own, tenant)
                 .ok_or(ProviderSettingsError::EntraIssuer)?;
-            create(Some(tenant.clone()), issuer)
+            Ok((Some(tenant.clone()), issuer))
         })
         .collect()
 }

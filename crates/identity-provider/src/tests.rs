@@ -1,5 +1,6 @@
 //! Sign-ins with each kind of provider over a scripted network.
 
+mod application;
 mod entra;
 mod github;
 mod hostile;

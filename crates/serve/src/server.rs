@@ -10,7 +10,7 @@ use portcullis_verifier::LimitHasher;
 use super::{
     admin::{AdminListener, AdminServer},
     background::{BackgroundTasks, TaskInputs},
-    broker::{persistence::BrokerPersistence, process::BrokerProcess},
+    broker::{self, persistence::BrokerPersistence, process::BrokerProcess},
     connection::{accept, listener::bind, tls::Tls},
     error::ServeError,
     limits::open_files,
@@ -239,6 +239,9 @@ async fn run(
         shortage.warn();
     }
     persistence.report();
+    if let Some(broker) = &plan.broker {
+        broker::report(&broker.settings);
+    }
     state.spawn_key_refresh();
     let tls = plan
         .tls

@@ -3,6 +3,7 @@
 mod claims;
 mod clients;
 mod lifetimes;
+mod notes;
 mod pages;
 mod provider;
 mod provider_issuer;
@@ -21,6 +22,7 @@ use super::{Fingerprint, ResourcePlan, fingerprint, resources::convert_each};
 use crate::{Config, Diagnostics, SecretSource, file::Broker};
 use resources::BrokerResources;
 
+pub(super) use notes::notes;
 pub(super) use warnings::warnings;
 
 /// The most providers.

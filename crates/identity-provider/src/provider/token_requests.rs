@@ -17,6 +17,10 @@ use crate::{
     token_error::{check_status, of_oauth_error},
 };
 
+/// The code and the verifier of a test: a valid value of either (RFC 7636 section 4.1), which no
+/// provider has issued.
+const MADE_UP: &str = "made-up-by-portcullis-to-test-this-application";
+
 /// A field of a form.
 pub(super) type Field<'a> = (&'a str, &'a str);
 
@@ -42,6 +46,33 @@ impl IdentityProvider {
             fields.push(("code_verifier", callback.verifier));
         }
         self.request_tokens(&endpoints, fields, None).await
+    }
+
+    /// Asks the token endpoint whether it accepts the credentials of this application, without a
+    /// user: with a made-up code. `redirect_uri` is the one that is registered.
+    ///
+    /// Succeeds if the endpoint rejects only the code. Servers should authenticate the application
+    /// first (RFC 6749 section 5.2), but one that reads the code first does not show whether the
+    /// credentials are right.
+    ///
+    /// # Errors
+    /// Fails with [`ProviderError::ApplicationRejected`] if the endpoint rejects the application, and
+    /// if it cannot be reached or its response does not tell.
+    pub async fn check_application(&self, redirect_uri: &str) -> Result<(), ProviderError> {
+        let endpoints = self.endpoints.get().await?;
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", MADE_UP),
+            ("redirect_uri", redirect_uri),
+        ];
+        if endpoints.has_pkce {
+            fields.push(("code_verifier", MADE_UP));
+        }
+        match self.request_tokens(&endpoints, fields, None).await {
+            Err(ProviderError::SignInEnded) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(ProviderError::ResponseInvalid("code.made_up")),
+        }
     }
 
     /// Refreshes the tokens. If the response has no refresh token, the old one is kept.

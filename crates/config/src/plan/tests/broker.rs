@@ -7,8 +7,10 @@ use std::{collections::BTreeSet, fs, io::Write as _};
 use portcullis_broker::BrokerKeys;
 use tempfile::NamedTempFile;
 
+use portcullis_metadata::Secret;
+
 use super::*;
-use crate::schema;
+use crate::{SecretSource, schema};
 
 /// A valid configuration with a broker and no issuer. `SECRET` is a file.
 const BROKER: &str = r#"
@@ -402,4 +404,47 @@ fn replicas_are_rejected() {
         1,
         "{errors}"
     );
+}
+
+/// `check` says what to register at each provider.
+#[test]
+fn the_notes_have_the_redirect_uri() {
+    let plan = broker(&[(
+        "kind = \"keycloak\"",
+        "kind = \"keycloak\"\n  name = \"staff\"",
+    )])
+    .unwrap();
+    let [note] = &plan.notes[..] else {
+        panic!("{:?}", plan.notes)
+    };
+    for part in [
+        "broker.provider[0]",
+        "https://mcp.example.com/oauth/callback/staff;",
+        "Valid redirect URIs",
+        "https://mcp.example.com/oauth/logout/staff",
+    ] {
+        assert!(note.contains(part), "{part}: {note}");
+    }
+    let google = broker(&[
+        (
+            "kind = \"keycloak\"",
+            "kind = \"google\"\n  allow = [{ claim = \"hd\", one_of = [\"a.example\"] }]",
+        ),
+        ("issuer = \"https://auth.example.com/realms/prod\"", ""),
+    ])
+    .unwrap();
+    assert!(!google.notes[0].contains("logout"), "{:?}", google.notes);
+}
+
+/// A program can give a secret itself, which is never written.
+#[test]
+fn a_secret_of_the_program_is_used() {
+    let mut config: Config = toml::from_str(&BROKER.replace("SECRET", "/nowhere")).unwrap();
+    let table = config.broker.as_mut().unwrap();
+    table.provider[0].client_secret = SecretSource::Given(Secret::new("hunter2"));
+    let plan = Plan::new(&config).unwrap();
+    let provider = &plan.broker.unwrap().settings.providers[0].settings;
+    assert_eq!(provider.client_secret.secret(), "hunter2");
+    assert!(serde_json::to_string(&config).is_err());
+    assert!(!format!("{config:?}").contains("hunter2"));
 }
