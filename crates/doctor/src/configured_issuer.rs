@@ -34,8 +34,20 @@ pub struct ConfiguredIssuer<'a> {
     pub key: &'a str,
     /// Its settings.
     pub settings: &'a IssuerSettings,
+    /// What the server uses it for.
+    pub purpose: IssuerPurpose,
     /// The resources that accept its tokens.
     pub resources: Vec<ConfiguredResource<'a>>,
+}
+
+/// What a server uses an issuer for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssuerPurpose {
+    /// Resources accept its access tokens.
+    AccessTokens,
+    /// An authorization server signs users in there and verifies its ID tokens. Clients do not see
+    /// it.
+    SignIn,
 }
 
 /// A resource that accepts the tokens of an issuer.

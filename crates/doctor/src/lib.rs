@@ -60,7 +60,9 @@ mod text;
 mod time;
 mod token;
 
-pub use configured_issuer::{ConfiguredIssuer, ConfiguredResource, algorithms_to_configure};
+pub use configured_issuer::{
+    ConfiguredIssuer, ConfiguredResource, IssuerPurpose, algorithms_to_configure,
+};
 pub use examination::Doctor;
 pub use page::{asks_for_tls, describe_response};
 pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};

@@ -2,10 +2,12 @@
 //! comments.
 
 mod answers;
+mod broker;
 mod issuer;
 mod provider;
 mod questions;
 mod setup;
+mod source;
 mod target;
 mod template;
 mod values;
@@ -15,7 +17,13 @@ use portcullis_discovery::Product;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{print, print_warning};
 
-use self::{questions::Questions, setup::Setup, target::Target};
+use self::{
+    broker::{BrokerValues, PAGE},
+    questions::Questions,
+    setup::Setup,
+    target::Target,
+    values::Values,
+};
 use crate::cli;
 
 /// Asks, tests and writes. Fails when an answer is invalid or missing, the tests find problems that
@@ -42,8 +50,17 @@ pub(crate) fn run(arguments: &cli::Init, product: Product) -> anyhow::Result<()>
             provider.guide()
         ))?;
     }
-    print("Next:")?;
     let config = target.option();
+    if let Some(broker) = &values.broker {
+        print_application(broker, &values)?;
+        print("Next:")?;
+        print(format_args!(
+            "  export {}=...    the secret of the application",
+            broker.secret_variable
+        ))?;
+    } else {
+        print("Next:")?;
+    }
     print(format_args!("  portcullis check --online{config}"))?;
     print(format_args!("  portcullis serve{config}"))?;
     print(format_args!(
@@ -53,12 +70,32 @@ pub(crate) fn run(arguments: &cli::Init, product: Product) -> anyhow::Result<()>
     Ok(())
 }
 
+/// Prints what to register at the provider, and where.
+fn print_application(broker: &BrokerValues, values: &Values) -> std::io::Result<()> {
+    print(format_args!(
+        "Register this redirect URI at the provider: {}",
+        EscapedText(&broker.redirect_uri(&values.base_url))
+    ))?;
+    print(format_args!(
+        "  in {}",
+        broker.source.kind.redirect_uri_setting()
+    ))?;
+    print(format_args!("See {PAGE}"))
+}
+
 /// Without a terminal, nothing can be asked.
 fn require_options(arguments: &cli::Init) -> anyhow::Result<()> {
     let required = [
         ("--base-url", arguments.base_url.is_some()),
         ("--upstream", arguments.upstream.is_some()),
-        ("--issuer", arguments.issuer.is_some()),
+        (
+            "--issuer",
+            arguments.issuer.is_some() || arguments.broker_kind_without_issuer().is_some(),
+        ),
+        (
+            "--broker-client-id",
+            !arguments.wants_broker() || arguments.broker_client_id.is_some(),
+        ),
     ];
     let missing: Vec<&str> = required
         .iter()

@@ -3,6 +3,7 @@
 mod certificate;
 mod listener;
 mod mcp;
+mod providers;
 mod upstream;
 mod upstream_connection;
 mod upstream_issuers;
@@ -10,9 +11,9 @@ mod upstream_issuers;
 use std::{io, sync::Arc, time::Duration};
 
 use portcullis_config::plan::{IssuerPlan, Plan, ResourcePlan, UpstreamPlan};
-use portcullis_discovery::{HttpFetch, Product};
+use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, Product};
 use portcullis_doctor::{
-    ConfiguredIssuer, ConfiguredResource, Doctor, Finding, Report, Rule, Step,
+    ConfiguredIssuer, ConfiguredResource, Doctor, Finding, IssuerPurpose, Report, Rule, Step,
 };
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{print_step, tell};
@@ -30,11 +31,18 @@ pub(crate) use upstream_issuers::upstream_issuers;
 pub(crate) enum Part {
     Listener,
     Issuers,
+    /// The identity providers of the broker.
+    Providers,
     Upstreams,
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 3] = [Self::Listener, Self::Issuers, Self::Upstreams];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Listener,
+        Self::Issuers,
+        Self::Providers,
+        Self::Upstreams,
+    ];
 }
 
 /// Queries the services of these parts of a plan, one after the other. Prints the progress to
@@ -91,6 +99,13 @@ async fn examine(
         ));
         examine_issuer(plan, position, issuer, product, &mut steps).await;
     }
+    if let Some(broker) = plan
+        .broker
+        .as_ref()
+        .filter(|_| parts.contains(&Part::Providers))
+    {
+        providers::examine(broker, product, on_start, &mut steps).await;
+    }
     for (position, resource) in plan
         .resources
         .iter()
@@ -121,19 +136,8 @@ async fn examine_issuer(
     steps: &mut Steps<'_>,
 ) {
     let key = format!("issuer[{position}]");
-    let mut fetch = issuer.fetch.clone();
-    fetch.user_agent = Some(product.to_string());
-    let fetch = match HttpFetch::new(fetch) {
-        Ok(fetch) => Arc::new(fetch),
-        Err(error) => {
-            let mut step = Step::new(format!("the settings of {key}"));
-            step.findings.push(Finding::problem(
-                SETTINGS,
-                error.to_string(),
-                "correct ca_file or proxy",
-            ));
-            return steps.add(step);
-        }
+    let Some(fetch) = fetch(&key, &issuer.fetch, product, steps) else {
+        return;
     };
     let resources = plan
         .resources
@@ -143,12 +147,38 @@ async fn examine_issuer(
     let configured = ConfiguredIssuer {
         key: &key,
         settings: &issuer.settings,
+        purpose: IssuerPurpose::AccessTokens,
         resources,
     };
     let examined = Doctor::new(fetch)
         .examine_issuer(&configured, steps.on_step)
         .await;
     steps.done.extend(examined);
+}
+
+/// Returns how the issuer or provider with this key is reached. `None`, with a problem, if the
+/// settings cannot be used.
+fn fetch(
+    key: &str,
+    settings: &FetchSettings,
+    product: Product,
+    steps: &mut Steps<'_>,
+) -> Option<Arc<dyn Fetch>> {
+    let mut settings = settings.clone();
+    settings.user_agent = Some(product.to_string());
+    match HttpFetch::new(settings) {
+        Ok(fetch) => Some(Arc::new(fetch)),
+        Err(error) => {
+            let mut step = Step::new(format!("the settings of {key}"));
+            step.findings.push(Finding::problem(
+                SETTINGS,
+                error.to_string(),
+                "correct ca_file or proxy",
+            ));
+            steps.add(step);
+            None
+        }
+    }
 }
 
 fn configured_resource(resource: &ResourcePlan) -> ConfiguredResource<'_> {

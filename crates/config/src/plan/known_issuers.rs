@@ -26,11 +26,11 @@ pub(super) fn check_resource_issuer(issuer: &str) -> anyhow::Result<()> {
     match broker_kind(&url) {
         Some("github") => bail!(
             "{shown:?} is GitHub, whose access tokens are only for GitHub's API and cannot be validated here; replace the \
-             [[issuer]] by a [broker] with a provider of kind = \"github\""
+             [[issuer]] by a [broker] with a provider of kind = \"github\", which `portcullis init --broker-kind github` writes"
         ),
         Some("google") => bail!(
             "{shown:?} is Google, whose access tokens are only for Google's APIs and cannot be validated here; replace the \
-             [[issuer]] by a [broker] with a provider of kind = \"google\""
+             [[issuer]] by a [broker] with a provider of kind = \"google\", which `portcullis init --broker-kind google` writes"
         ),
         Some("entra") if entra::is_shared_tenant(&url) => bail!(
             "{shown:?} is not the issuer of a tenant, and no token has it as `iss`; write the ID of your tenant: issuer = \
@@ -43,7 +43,7 @@ pub(super) fn check_resource_issuer(issuer: &str) -> anyhow::Result<()> {
         bail!(
             "{shown:?} is the organization of Okta, whose access tokens are only for Okta's API and cannot be validated here; \
              write a custom authorization server, such as \"https://example.okta.com/oauth2/default\", or a [broker] with a \
-             provider of kind = \"okta\""
+             provider of kind = \"okta\", which `portcullis init --broker` writes"
         );
     }
     Ok(())
@@ -84,7 +84,7 @@ mod tests {
             ("https://GitHub.com/", "kind = \"github\""),
             ("https://accounts.google.com", "kind = \"google\""),
             ("https://accounts.google.com/", "kind = \"google\""),
-            ("https://accounts.google.com.", "kind = \"google\""),
+            ("https://accounts.google.com.", "init --broker-kind google"),
             ("https://example.okta.com", "/oauth2/default"),
             ("https://example.okta.com/", "kind = \"okta\""),
             ("https://example.oktapreview.com", "/oauth2/default"),

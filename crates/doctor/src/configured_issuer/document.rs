@@ -3,7 +3,7 @@
 use portcullis_discovery::{UrlPolicy, insecure_endpoints};
 use portcullis_metadata::{AuthorizationServerMetadata, EscapedText, Issuer};
 
-use super::{ConfiguredIssuer, ConfiguredResource, providers};
+use super::{ConfiguredIssuer, ConfiguredResource, IssuerPurpose, providers};
 use crate::{
     Finding, Rule,
     issuer::{ENDPOINTS, IDENTITY},
@@ -70,6 +70,7 @@ pub(super) fn check(
     }
     findings.extend(
         providers::opaque_tokens(&metadata.issuer, issuer.key)
+            .filter(|_| issuer.purpose == IssuerPurpose::AccessTokens)
             .filter(|_| issuer.settings.validation.verifies_signature()),
     );
     for resource in &issuer.resources {

@@ -7,7 +7,7 @@ use portcullis_metadata::{AuthorizationServerMetadata, JwkSet};
 use portcullis_verifier::KeySource;
 use url::Url;
 
-use super::{ConfiguredIssuer, Examination, FIREWALL_FIX, request};
+use super::{ConfiguredIssuer, Examination, FIREWALL_FIX, IssuerPurpose, request};
 use crate::{
     Finding, Rule, Step, describe_response,
     keys::{DOCUMENT, FOUND},
@@ -41,9 +41,14 @@ impl Examination<'_> {
             .or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref()))
             .cloned()
         else {
-            let fix = format!(
-                "publish jwks_uri, set jwks_uri of {key}, or set validate = \"introspection\" in {key}"
-            );
+            let fix = match self.issuer.purpose {
+                IssuerPurpose::AccessTokens => format!(
+                    "publish jwks_uri, set jwks_uri of {key}, or set validate = \"introspection\" in {key}"
+                ),
+                IssuerPurpose::SignIn => {
+                    format!("correct issuer of {key}: an OpenID provider publishes jwks_uri")
+                }
+            };
             step.findings
                 .push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
             return self.finish_step(step);
@@ -83,10 +88,7 @@ fn check_response(
         let (place, fix) = match configured {
             _ if blocking_firewall(response).is_some() => ("jwks_uri", FIREWALL_FIX.to_owned()),
             Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {key}")),
-            None => (
-                "the issuer's jwks_uri",
-                format!("correct it at the issuer, or set jwks_uri of {key}"),
-            ),
+            None => ("the issuer's jwks_uri", uri_fix(issuer)),
         };
         return Finding::problem(
             FOUND,
@@ -98,7 +100,8 @@ fn check_response(
         Ok(keys) => check(issuer, &keys),
         Err(error) => {
             let fix = format!(
-                "let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {key}"
+                "let jwks_uri name a JSON object with the array `keys`; {}",
+                uri_fix(issuer)
             );
             Finding::problem(
                 DOCUMENT,
@@ -106,6 +109,17 @@ fn check_response(
                 fix,
             )
         }
+    }
+}
+
+/// The fix for a `jwks_uri` of the metadata that has no keys.
+fn uri_fix(issuer: &ConfiguredIssuer<'_>) -> String {
+    match issuer.purpose {
+        IssuerPurpose::AccessTokens => format!(
+            "correct it at the issuer, or set jwks_uri of {}",
+            issuer.key
+        ),
+        IssuerPurpose::SignIn => "correct it at the provider".to_owned(),
     }
 }
 
@@ -133,9 +147,12 @@ fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
         } else {
             "no published key can verify a signature"
         };
-        let fix = format!(
-            "let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}"
-        );
+        let fix = match issuer.purpose {
+            IssuerPurpose::AccessTokens => format!(
+                "let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}"
+            ),
+            IssuerPurpose::SignIn => "let the provider sign ID tokens with RS256".to_owned(),
+        };
         return Finding::problem(USABLE, text, fix);
     }
     let likely = likely_algorithm(keys, &others);
@@ -143,6 +160,13 @@ fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
         format!("\"{}\"", algorithm.as_str())
     });
     let configured: Vec<Algorithm> = allowed.iter().collect();
+    let fix = match issuer.purpose {
+        IssuerPurpose::AccessTokens => format!("write algorithms = [{suggestion}] in {key}"),
+        IssuerPurpose::SignIn => format!(
+            "let the provider sign ID tokens with {}, or write kind = \"oidc\" in {key}",
+            names(&configured)
+        ),
+    };
     Finding::problem(
         USABLE,
         format!(
@@ -150,7 +174,7 @@ fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
             names(&configured),
             names(&others)
         ),
-        format!("write algorithms = [{suggestion}] in {key}"),
+        fix,
     )
 }
 

@@ -6,7 +6,7 @@ use portcullis_metadata::{Issuer, ResourceUri};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::IssuerSettings;
 
-use crate::{ConfiguredIssuer, ConfiguredResource, Doctor, Finding, Step, Verdict};
+use crate::{ConfiguredIssuer, ConfiguredResource, Doctor, Finding, IssuerPurpose, Step, Verdict};
 
 const ISSUER: &str = "https://auth.example.com";
 
@@ -21,6 +21,7 @@ async fn examine(fetch: &ScriptedFetch, settings: &IssuerSettings) -> Vec<Step> 
     let issuer = ConfiguredIssuer {
         key: "issuer[0]",
         settings,
+        purpose: IssuerPurpose::AccessTokens,
         resources,
     };
     let mut reported = 0;

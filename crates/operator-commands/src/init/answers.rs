@@ -1,12 +1,19 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use portcullis_config::{SecretSource, plan::Plan};
 use portcullis_jose::Algorithm;
-use portcullis_metadata::{Issuer, syntax::is_loopback};
+use portcullis_metadata::{Issuer, Secret, syntax::is_loopback};
+use portcullis_serve::runnable_plan;
 use url::{Host, Url};
 
-use super::{template, values::Values};
-use portcullis_config::plan::Plan;
-use portcullis_serve::runnable_plan;
+use super::{
+    broker::{AllowRule, BrokerValues, check_variable},
+    template,
+    values::Values,
+};
+
+/// The secret of the application while the environment has none. It is sent nowhere.
+const UNKNOWN_SECRET: &str = "not set yet";
 
 /// The answers so far. Values without an answer have a valid default, so that the others can be
 /// validated.
@@ -127,14 +134,67 @@ impl Answers {
     ) -> Result<(), String> {
         self.0.issuer = Some(issuer);
         self.0.algorithms = algorithms;
+        self.0.broker = None;
         self.plan().map(drop)
     }
 
-    /// Returns the plan of the configuration. Fails with all errors of the configuration, in one
-    /// line.
+    /// Sets a broker in place of the issuer.
+    pub(super) fn set_broker(&mut self, broker: BrokerValues) -> Result<(), String> {
+        self.0.issuer = None;
+        self.0.algorithms = Vec::new();
+        self.0.broker = Some(broker);
+        self.plan().map(drop)
+    }
+
+    /// Sets the identifier of the application at the provider. As the two setters below, it changes
+    /// nothing without a broker.
+    pub(super) fn set_broker_client(&mut self, id: &str) -> Result<(), String> {
+        if let Some(broker) = &mut self.0.broker {
+            id.clone_into(&mut broker.client_id);
+        }
+        self.plan().map(drop)
+    }
+
+    /// Sets the environment variable with the secret of the application.
+    pub(super) fn set_broker_secret(&mut self, variable: &str) -> Result<(), String> {
+        check_variable(variable)?;
+        if let Some(broker) = &mut self.0.broker {
+            variable.clone_into(&mut broker.secret_variable);
+        }
+        self.plan().map(drop)
+    }
+
+    /// Sets the rules of these texts, each `CLAIM=VALUE`.
+    pub(super) fn set_broker_allow<'a>(
+        &mut self,
+        rules: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        let rules = rules.into_iter().map(AllowRule::parse);
+        let rules: Vec<AllowRule> = rules.collect::<Result<_, _>>()?;
+        if let Some(broker) = &mut self.0.broker {
+            broker.allow = rules;
+        }
+        self.plan().map(drop)
+    }
+
+    /// Whether the environment has the secret of the application, if there is a broker.
+    pub(super) fn has_broker_secret(&self) -> bool {
+        let secret = |broker: &BrokerValues| SecretSource::Env(broker.secret_variable.clone());
+        self.0
+            .broker
+            .as_ref()
+            .is_some_and(|broker| secret(broker).read().is_ok())
+    }
+
+    /// Returns the plan of the configuration. The secret of the application may be set later. Fails
+    /// with all errors of the configuration, in one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        let config = portcullis_config::from_text(&template::text(&self.0))
+        let mut config = portcullis_config::from_text(&template::text(&self.0))
             .map_err(|error| format!("{error:#}"))?;
+        let providers = config.broker.iter_mut().flat_map(|it| &mut it.provider);
+        for provider in providers.filter(|provider| provider.client_secret.read().is_err()) {
+            provider.client_secret = SecretSource::Given(Secret::new(UNKNOWN_SECRET));
+        }
         runnable_plan(&config).map_err(|errors| {
             errors
                 .iter()

@@ -34,6 +34,8 @@ pub(super) enum Found {
         issuer: Issuer,
         /// The algorithms of its keys. Empty if the default fits.
         algorithms: Vec<Algorithm>,
+        /// Whether clients can introduce themselves there, by registration or by a document.
+        registers_clients: bool,
     },
     /// The metadata is of an issuer with another host or path, or without metadata of its own. A
     /// person decides whether it is meant.
@@ -95,7 +97,13 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
             Some(uri) => algorithms(uri, fetch).await,
             None => Vec::new(),
         };
-        return Ok(Found::Issuer { issuer, algorithms });
+        let registers_clients = metadata.registration_endpoint.is_some()
+            || metadata.client_id_metadata_document_supported;
+        return Ok(Found::Issuer {
+            issuer,
+            algorithms,
+            registers_clients,
+        });
     }
     let places = documents
         .iter()
@@ -108,7 +116,7 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
 }
 
 /// The URL without query and fragment. A missing scheme is added.
-fn parse(text: &str) -> Result<Url, String> {
+pub(super) fn parse(text: &str) -> Result<Url, String> {
     let has_scheme = text.contains("://");
     let text = if has_scheme {
         text.to_owned()

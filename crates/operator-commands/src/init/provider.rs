@@ -7,10 +7,7 @@ use portcullis_metadata::Issuer;
 pub(super) enum Provider {
     Entra,
     Okta,
-    /// Okta's authorization server for its own API.
-    OktaOrg,
     Auth0,
-    Google,
     Keycloak,
     Authentik,
 }
@@ -27,15 +24,9 @@ pub(super) fn of(issuer: &Issuer) -> Option<Provider> {
     if in_domain(ENTRA) {
         Some(Provider::Entra)
     } else if in_domain(&["okta.com", "oktapreview.com", "okta-emea.com"]) {
-        Some(if path.starts_with("/oauth2/") {
-            Provider::Okta
-        } else {
-            Provider::OktaOrg
-        })
+        Some(Provider::Okta)
     } else if in_domain(&["auth0.com"]) {
         Some(Provider::Auth0)
-    } else if host == "accounts.google.com" {
-        Some(Provider::Google)
     } else if path.contains("/realms/") {
         Some(Provider::Keycloak)
     } else if path.starts_with("/application/o/") {
@@ -57,9 +48,8 @@ impl Provider {
     pub(super) fn guide(self) -> &'static str {
         match self {
             Self::Entra => "docs/guides/entra-id.md",
-            Self::Okta | Self::OktaOrg => "docs/guides/okta.md",
+            Self::Okta => "docs/guides/okta.md",
             Self::Auth0 => "docs/guides/auth0.md",
-            Self::Google => "docs/guides/google.md",
             Self::Keycloak => "docs/use/keycloak.md",
             Self::Authentik => "docs/guides/authentik.md",
         }
@@ -74,21 +64,11 @@ impl Provider {
                  audiences = [\"11112222-bbbb-3333-cccc-4444dddd5555\"]"
                 .to_owned(),
             Self::Okta => format!("Okta: set the audience of this authorization server to\n{resource}"),
-            Self::OktaOrg => {
-                "Okta: this authorization server issues tokens for Okta's own API, and `check` rejects it. Use a custom\n\
-                 authorization server, such as the one with the path /oauth2/default."
-                    .to_owned()
-            }
             Self::Auth0 => format!(
                 "Auth0: create an API with the identifier\n{resource}\n\
                  With role-based access control, the scopes are in another claim. Then uncomment:\n\
                  scope_claims = [\"permissions\"]"
             ),
-            Self::Google => {
-                "Google's access tokens cannot be verified, and `check` rejects this issuer. Put an authorization server\n\
-                 between, in which people sign in with Google."
-                    .to_owned()
-            }
             Self::Keycloak => {
                 format!("Keycloak: add to a default client scope an audience mapper with\n{resource}")
             }
@@ -119,9 +99,7 @@ mod tests {
                 "https://example.okta.com/oauth2/default",
                 Some(Provider::Okta),
             ),
-            ("https://example.okta.com", Some(Provider::OktaOrg)),
             ("https://example.eu.auth0.com/", Some(Provider::Auth0)),
-            ("https://accounts.google.com", Some(Provider::Google)),
             ("https://a.example/realms/prod", Some(Provider::Keycloak)),
             (
                 "https://a.example/application/o/mcp/",
@@ -137,9 +115,9 @@ mod tests {
 
     #[test]
     fn the_guides_exist() {
-        use Provider::{Auth0, Authentik, Entra, Google, Keycloak, Okta, OktaOrg};
+        use Provider::{Auth0, Authentik, Entra, Keycloak, Okta};
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for provider in [Entra, Okta, OktaOrg, Auth0, Google, Keycloak, Authentik] {
+        for provider in [Entra, Okta, Auth0, Keycloak, Authentik] {
             assert!(
                 root.join(provider.guide()).is_file(),
                 "{}",

@@ -49,6 +49,13 @@ impl Questions {
         Ok(is_yes(&self.line()?))
     }
 
+    /// Whether the answer is yes. An empty answer means yes. Fails when the input ends.
+    pub(super) fn agree(&mut self, question: &str) -> anyhow::Result<bool> {
+        write!(self.output, "{question} [Y/n] ")?;
+        let answer = self.line()?;
+        Ok(answer.trim().is_empty() || is_yes(&answer))
+    }
+
     /// Shows a line. Fails when the output is closed.
     pub(super) fn tell(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.output, "{}", EscapedText(text))
@@ -141,6 +148,15 @@ pub(super) mod tests {
             .map(|_| questions.confirm("Write?").unwrap())
             .collect();
         assert_eq!(answers, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn an_empty_answer_agrees() {
+        let (mut questions, _) = answered("\ny\nn\nyeah\n");
+        let answers: Vec<bool> = (0..4)
+            .map(|_| questions.agree("Use it?").unwrap())
+            .collect();
+        assert_eq!(answers, [true, true, false, false]);
     }
 
     #[test]

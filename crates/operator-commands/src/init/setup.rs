@@ -1,9 +1,12 @@
 //! [`Setup`]: takes each answer from its option or from the user, and tests it.
 
+mod broker;
+
 use anyhow::{anyhow, bail};
 use portcullis_config::plan::Plan;
 use portcullis_discovery::Product;
 use portcullis_doctor::{Report, Verdict};
+use portcullis_jose::Algorithm;
 use portcullis_metadata::{EscapedText, Issuer};
 use portcullis_terminal::{counted, tell};
 use tokio::runtime::Runtime;
@@ -12,6 +15,7 @@ use super::{
     answers::Answers,
     issuer::{self, Found},
     questions::Questions,
+    source::kind_without_registration,
     values::Values,
 };
 use crate::{cli, online_check};
@@ -33,19 +37,39 @@ pub(super) struct Setup<'a> {
     problems: usize,
 }
 
-/// Why an answer is invalid.
-struct Invalid {
-    reason: String,
-    /// The answer to propose instead.
-    proposal: Option<String>,
+/// Why an answer is not taken.
+enum Rejection {
+    Invalid {
+        reason: String,
+        /// The answer to propose instead.
+        proposal: Option<String>,
+    },
+    /// Nothing more can be asked.
+    Failed(anyhow::Error),
 }
 
-impl From<String> for Invalid {
+impl Rejection {
+    /// The error of an invalid option.
+    fn into_error(self, option: &str) -> anyhow::Error {
+        match self {
+            Self::Invalid { reason, .. } => anyhow!("{option}: {reason}"),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
+impl From<String> for Rejection {
     fn from(reason: String) -> Self {
-        Self {
+        Self::Invalid {
             reason,
             proposal: None,
         }
+    }
+}
+
+impl From<anyhow::Error> for Rejection {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -146,6 +170,9 @@ impl<'a> Setup<'a> {
     }
 
     fn ask_issuer(&mut self) -> anyhow::Result<()> {
+        if self.set_provider_without_issuer()? {
+            return Ok(());
+        }
         let question = Question {
             text: "Authorization server: its issuer, or the URL of its metadata",
             option: "--issuer",
@@ -154,7 +181,10 @@ impl<'a> Setup<'a> {
             is_optional: false,
         };
         self.answer(question, Self::set_issuer, |setup| {
-            setup.test(online_check::Part::Issuers)
+            match setup.answers.values().broker {
+                Some(_) => setup.test_provider(),
+                None => setup.test(online_check::Part::Issuers),
+            }
         })
     }
 
@@ -181,7 +211,7 @@ impl<'a> Setup<'a> {
     fn answer(
         &mut self,
         question: Question<'_>,
-        set: impl Fn(&mut Self, &str) -> Result<(), Invalid>,
+        set: impl Fn(&mut Self, &str) -> Result<(), Rejection>,
         test: impl Fn(&mut Self) -> anyhow::Result<usize>,
     ) -> anyhow::Result<()> {
         let Question {
@@ -193,7 +223,7 @@ impl<'a> Setup<'a> {
         } = question;
         let uses_default = is_optional && self.questions.is_none();
         if let Some(given) = given.or(default.as_deref().filter(|_| uses_default)) {
-            set(self, given).map_err(|invalid| anyhow!("{option}: {}", invalid.reason))?;
+            set(self, given).map_err(|rejection| rejection.into_error(option))?;
             self.problems += test(self)?;
             return Ok(());
         }
@@ -202,10 +232,14 @@ impl<'a> Setup<'a> {
                 bail!("give {option}")
             };
             let answer = questions.ask(text, default.as_deref())?;
-            if let Err(Invalid { reason, proposal }) = set(self, &answer) {
-                self.tell_user(&reason)?;
-                default = proposal.or(default);
-                continue;
+            match set(self, &answer) {
+                Ok(()) => {}
+                Err(Rejection::Invalid { reason, proposal }) => {
+                    self.tell_user(&reason)?;
+                    default = proposal.or(default);
+                    continue;
+                }
+                Err(Rejection::Failed(error)) => return Err(error),
             }
             if test(self)? == 0 || self.is_confirmed("Keep this answer?")? {
                 return Ok(());
@@ -214,7 +248,7 @@ impl<'a> Setup<'a> {
         bail!("no answer was accepted after {MAX_ATTEMPTS} attempts; nothing is written")
     }
 
-    fn set_base_url(&mut self, text: &str) -> Result<(), Invalid> {
+    fn set_base_url(&mut self, text: &str) -> Result<(), Rejection> {
         self.answers.set_base_url(text)?;
         if let Some(listen) = self.arguments.listen {
             self.answers.set_listen(listen);
@@ -224,7 +258,7 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    fn set_upstream(&mut self, text: &str) -> Result<(), Invalid> {
+    fn set_upstream(&mut self, text: &str) -> Result<(), Rejection> {
         let listen = self.answers.values().listen;
         self.answers.set_upstream(text)?;
         if self.answers.values().listen != listen {
@@ -245,37 +279,71 @@ impl<'a> Setup<'a> {
             .set_port(ports.find(is_free).unwrap_or(listen.port()));
     }
 
-    /// Sets the issuer. One without metadata is set as written, and its test reports the problem.
-    fn set_issuer(&mut self, text: &str) -> Result<(), Invalid> {
+    /// Sets the issuer, or the provider at which users sign in. An issuer without metadata is set as
+    /// written, and its test reports the problem.
+    fn set_issuer(&mut self, text: &str) -> Result<(), Rejection> {
+        let entered = issuer::parse(text).ok();
+        let kind = entered.as_ref().and_then(kind_without_registration);
+        if let (Some(entered), Some(kind)) = (&entered, kind)
+            && self.uses_broker(&format!(
+                "MCP clients cannot register at {}",
+                kind.display_name()
+            ))?
+        {
+            return self.set_entered_provider(kind, entered);
+        }
         if self.arguments.offline {
-            return Ok(self
-                .answers
-                .set_issuer(issuer::as_written(text)?, Vec::new())?);
+            return self.set_found_issuer(issuer::as_written(text)?, Vec::new());
         }
         tell("looking for the metadata of the issuer");
         match self.runtime.block_on(issuer::find(text, self.product)) {
-            Ok(Found::Issuer { issuer, algorithms }) => {
+            Ok(Found::Issuer {
+                issuer,
+                algorithms,
+                registers_clients,
+            }) => {
                 tell(format_args!(
                     "the issuer is {}",
                     EscapedText(issuer.as_str())
                 ));
-                Ok(self.answers.set_issuer(issuer, algorithms)?)
+                if kind.is_none()
+                    && !registers_clients
+                    && self.uses_broker(&format!(
+                        "MCP clients cannot register at {issuer}: its metadata offers neither registration nor client ID \
+                         metadata documents"
+                    ))?
+                {
+                    return self.set_provider(&issuer);
+                }
+                self.set_found_issuer(issuer, algorithms)
             }
             Ok(Found::Other { issuer, reason }) => {
                 // First validates the issuer: for the template of a provider, that error is more
                 // precise.
                 self.answers.set_issuer(issuer.clone(), Vec::new())?;
                 let reason = format!("{reason}; give that issuer if tokens have this `iss`");
-                Err(Invalid {
+                Err(Rejection::Invalid {
                     reason,
                     proposal: Some(issuer.as_str().to_owned()),
                 })
             }
             Err(reason) => match issuer::as_written(text) {
-                Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
+                Ok(issuer) => self.set_found_issuer(issuer, Vec::new()),
                 Err(_) => Err(reason.into()),
             },
         }
+    }
+
+    /// Sets the exact issuer, or the provider with this issuer if the options want a broker.
+    fn set_found_issuer(
+        &mut self,
+        issuer: Issuer,
+        algorithms: Vec<Algorithm>,
+    ) -> Result<(), Rejection> {
+        if self.arguments.wants_broker() {
+            return self.set_provider(&issuer);
+        }
+        Ok(self.answers.set_issuer(issuer, algorithms)?)
     }
 
     /// The issuer that the upstream itself names, if it requires tokens.

@@ -1,3 +1,5 @@
+mod broker;
+
 use std::fmt::Write as _;
 
 use super::{provider, values::Values};
@@ -16,21 +18,10 @@ pub(super) fn text(values: &Values) -> String {
         quoted(&values.base_url),
         listen(values)
     );
-    let issuer = values
-        .issuer
-        .as_ref()
-        .map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
-    let _ = writeln!(text, "{ISSUER}issuer = {}", quoted(issuer));
-    if !values.algorithms.is_empty() {
-        let names = list(values.algorithms.iter().map(|algorithm| algorithm.as_str()));
-        let _ = writeln!(
-            text,
-            "# The signature algorithms of its keys.\nalgorithms = {names}"
-        );
-    }
-    if let Some(provider) = values.issuer.as_ref().and_then(provider::of) {
-        text += &provider.comment(&values.resource());
-    }
+    text += &match &values.broker {
+        Some(broker) => broker::text(values, broker),
+        None => issuer(values),
+    };
     let scopes = list(values.scopes.iter().map(String::as_str));
     let _ = writeln!(
         text,
@@ -42,6 +33,27 @@ pub(super) fn text(values: &Values) -> String {
     );
     if values.sessions_off {
         text += SESSIONS_OFF;
+    }
+    text
+}
+
+/// Returns `[[issuer]]` with its comments.
+fn issuer(values: &Values) -> String {
+    let issuer = values
+        .issuer
+        .as_ref()
+        .map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
+    let mut text = format!("{ISSUER}issuer = {}\n", quoted(issuer));
+    if !values.algorithms.is_empty() {
+        let names = list(values.algorithms.iter().map(|algorithm| algorithm.as_str()));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "# The signature algorithms of its keys.\nalgorithms = {names}"
+        );
+    }
+    if let Some(provider) = values.issuer.as_ref().and_then(provider::of) {
+        text += &provider.comment(&values.resource());
     }
     text
 }
@@ -207,21 +219,18 @@ mod tests {
         }
     }
 
-    /// For an issuer whose tokens cannot be validated, the file says so, and `check` rejects it.
+    /// An issuer whose tokens cannot be validated is rejected with the remedy.
     #[test]
-    fn unusable_issuers_are_explained() {
-        for (url, guide) in [
-            ("https://accounts.google.com", "docs/guides/google.md"),
-            ("https://example.okta.com", "docs/guides/okta.md"),
+    fn unusable_issuers_are_rejected() {
+        for (url, remedy) in [
+            ("https://accounts.google.com", "init --broker-kind google"),
+            ("https://github.com", "init --broker-kind github"),
+            ("https://example.okta.com", "init --broker"),
         ] {
-            let mut answers = Answers::default();
-            answers.set_issuer(issuer(url), Vec::new()).unwrap();
-            let written = text(answers.values());
-            assert!(written.contains(guide), "{written}");
-            let config = portcullis_config::from_text(&written).unwrap();
-            let errors = Plan::new(&config).err().unwrap();
-            assert_eq!(errors.len(), 1, "{errors:?}");
-            assert_eq!(errors[0].key.to_string(), "issuer[0].issuer");
+            let reason = Answers::default()
+                .set_issuer(issuer(url), Vec::new())
+                .unwrap_err();
+            assert!(reason.contains(remedy), "{reason}");
         }
     }
 

@@ -3,6 +3,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use portcullis_jose::Algorithm;
 use portcullis_metadata::Issuer;
 
+use super::broker::BrokerValues;
+
 /// The values of the configuration file. [`Values::default`] is valid.
 pub(super) struct Values {
     /// The scheme, host and port that clients use, without a slash at the end. Default:
@@ -24,6 +26,8 @@ pub(super) struct Values {
     pub(super) issuer: Option<Issuer>,
     /// The algorithms of the issuer's keys. Empty if the default fits.
     pub(super) algorithms: Vec<Algorithm>,
+    /// The broker in place of an issuer. `None` without one.
+    pub(super) broker: Option<BrokerValues>,
     /// Whether the MCP server assigns no session identifiers.
     pub(super) sessions_off: bool,
 }
@@ -58,6 +62,7 @@ impl Default for Values {
             scopes: vec![Self::SCOPE.to_owned()],
             issuer: None,
             algorithms: Vec::new(),
+            broker: None,
             sessions_off: false,
         }
     }

@@ -1,0 +1,219 @@
+//! [`Source`]: the identity provider at which users sign in, from what a person enters.
+
+use portcullis_identity_provider::ProviderKind;
+use portcullis_metadata::syntax::{is_loopback, is_uuid};
+use url::{Position, Url};
+
+/// The host of Entra ID's issuers of version 2.0 in the global cloud.
+const ENTRA: &str = "login.microsoftonline.com";
+/// The hosts of Entra ID's issuers, each with that of version 2.0 in the same cloud.
+const ENTRA_HOSTS: [(&str, &str); 5] = [
+    (ENTRA, ENTRA),
+    ("sts.windows.net", ENTRA),
+    ("login.microsoftonline.us", "login.microsoftonline.us"),
+    (
+        "login.partner.microsoftonline.cn",
+        "login.partner.microsoftonline.cn",
+    ),
+    ("sts.chinacloudapi.cn", "login.partner.microsoftonline.cn"),
+];
+const OKTA_DOMAINS: [&str; 3] = ["okta.com", "oktapreview.com", "okta-emea.com"];
+
+/// The identity provider of a `[[broker.provider]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) kind: ProviderKind,
+    /// Entra only.
+    pub(super) tenant: Option<String>,
+    /// `None` if the kind has one.
+    pub(super) issuer: Option<String>,
+}
+
+impl Source {
+    /// Returns the provider of a kind with an issuer of its own.
+    pub(super) fn of_kind(kind: ProviderKind) -> Self {
+        Self {
+            kind,
+            tenant: None,
+            issuer: None,
+        }
+    }
+
+    /// Returns the provider of a kind with this issuer. Fails with the reason if the URL does not
+    /// name the tenant of Entra ID.
+    pub(super) fn new(kind: ProviderKind, issuer: &str) -> Result<Self, String> {
+        let mut source = Self::of_kind(kind);
+        let url = Url::parse(issuer).map_err(|error| format!("{issuer:?}: {error}"))?;
+        let is_own = kind_of(&url) == kind;
+        source.issuer = match kind {
+            ProviderKind::Google | ProviderKind::GitHub if is_own => None,
+            ProviderKind::GitHub => Some(url[..Position::BeforePath].to_owned()),
+            ProviderKind::Entra => {
+                let tenant = tenant(&url).ok_or_else(|| {
+                    format!(
+                        "{issuer:?} does not name your tenant; write its ID, a UUID that the overview of Entra ID shows: \
+                         https://{ENTRA}/<tenant ID>/v2.0"
+                    )
+                })?;
+                let issuer = match entra_host(&url) {
+                    Some(ENTRA) => None,
+                    Some(host) => Some(format!("https://{host}/{tenant}/v2.0")),
+                    None => Some(issuer.to_owned()),
+                };
+                source.tenant = Some(tenant);
+                issuer
+            }
+            _ => Some(issuer.to_owned()),
+        };
+        Ok(source)
+    }
+}
+
+/// Returns the kind of provider of an issuer, by its URL.
+pub(super) fn kind_of(issuer: &Url) -> ProviderKind {
+    let host = issuer.host_str().unwrap_or_default().trim_end_matches('.');
+    let is_below = |domain: &str| {
+        host.strip_suffix(domain)
+            .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+    };
+    match host {
+        "github.com" | "www.github.com" | "api.github.com" => ProviderKind::GitHub,
+        "accounts.google.com" => ProviderKind::Google,
+        _ if entra_host(issuer).is_some() => ProviderKind::Entra,
+        _ if host.starts_with("cognito-idp.") && is_below("amazonaws.com") => ProviderKind::Cognito,
+        _ if OKTA_DOMAINS.into_iter().any(is_below) => ProviderKind::Okta,
+        _ if is_below("auth0.com") => ProviderKind::Auth0,
+        _ if issuer.path().contains("/realms/") => ProviderKind::Keycloak,
+        _ => ProviderKind::Oidc,
+    }
+}
+
+/// Returns the kind of provider if clients certainly cannot register at this issuer, whatever its
+/// metadata has.
+pub(super) fn kind_without_registration(issuer: &Url) -> Option<ProviderKind> {
+    let kind = kind_of(issuer);
+    let is_without = match kind {
+        ProviderKind::GitHub
+        | ProviderKind::Google
+        | ProviderKind::Entra
+        | ProviderKind::Cognito => true,
+        // Okta's authorization server for its own API.
+        ProviderKind::Okta => issuer.path().trim_end_matches('/').is_empty(),
+        _ => false,
+    };
+    (is_without && !is_loopback(issuer)).then_some(kind)
+}
+
+/// Returns the tenant in the URL of an issuer of Entra ID, if it is a UUID.
+pub(super) fn tenant(issuer: &Url) -> Option<String> {
+    let mut segments = issuer.path_segments()?;
+    let tenant = segments.find(|segment| !segment.is_empty())?;
+    let tenant = tenant.to_ascii_lowercase();
+    is_uuid(&tenant).then_some(tenant)
+}
+
+/// Returns the host of version 2.0 in the cloud of an issuer of Entra ID.
+fn entra_host(issuer: &Url) -> Option<&'static str> {
+    let host = issuer.host_str()?.trim_end_matches('.');
+    let mut hosts = ENTRA_HOSTS.into_iter();
+    hosts
+        .find(|(known, _)| *known == host)
+        .map(|(_, version_2)| version_2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn providers_are_recognized_by_their_urls() {
+        use ProviderKind::{Auth0, Cognito, Entra, GitHub, Google, Keycloak, Oidc, Okta};
+        for (issuer, kind, never_registers) in [
+            ("https://github.com/login/oauth", GitHub, true),
+            ("https://accounts.google.com/", Google, true),
+            ("https://login.microsoftonline.com/common/v2.0", Entra, true),
+            (
+                "https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_A",
+                Cognito,
+                true,
+            ),
+            ("https://example.okta.com", Okta, true),
+            ("https://example.okta.com/oauth2/default", Okta, false),
+            ("https://example.eu.auth0.com/", Auth0, false),
+            ("https://auth.example.com/realms/prod", Keycloak, false),
+            ("https://auth.example.com", Oidc, false),
+            ("https://github.com.a.example", Oidc, false),
+            ("https://notokta.com", Oidc, false),
+        ] {
+            assert_eq!(kind_of(&url(issuer)), kind, "{issuer}");
+            assert_eq!(
+                kind_without_registration(&url(issuer)),
+                never_registers.then_some(kind),
+                "{issuer}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_tenant_is_that_of_the_url() {
+        for (entered, issuer) in [
+            (
+                format!("https://login.microsoftonline.com/{TENANT}/v2.0"),
+                None,
+            ),
+            (
+                format!(
+                    "https://login.microsoftonline.com/{TENANT}/v2.0/.well-known/openid-configuration"
+                ),
+                None,
+            ),
+            (format!("https://sts.windows.net/{TENANT}/"), None),
+            (
+                format!("https://login.microsoftonline.us/{TENANT}"),
+                Some(format!("https://login.microsoftonline.us/{TENANT}/v2.0")),
+            ),
+            (
+                format!("https://sts.chinacloudapi.cn/{TENANT}/"),
+                Some(format!(
+                    "https://login.partner.microsoftonline.cn/{TENANT}/v2.0"
+                )),
+            ),
+            (
+                format!("http://127.0.0.1:9000/{TENANT}/v2.0"),
+                Some(format!("http://127.0.0.1:9000/{TENANT}/v2.0")),
+            ),
+        ] {
+            let source = Source::new(ProviderKind::Entra, &entered).unwrap();
+            assert_eq!(source.tenant.as_deref(), Some(TENANT), "{entered}");
+            assert_eq!(source.issuer, issuer, "{entered}");
+        }
+        let shared = Source::new(
+            ProviderKind::Entra,
+            "https://login.microsoftonline.com/common/v2.0",
+        );
+        assert!(shared.unwrap_err().contains("<tenant ID>"));
+    }
+
+    /// The issuers of Google and GitHub are known, and an imitation has its own.
+    #[test]
+    fn known_issuers_are_left_out() {
+        let issuer = |kind, text: &str| Source::new(kind, text).unwrap().issuer;
+        let (google, github) = (ProviderKind::Google, ProviderKind::GitHub);
+        assert_eq!(issuer(google, "https://accounts.google.com"), None);
+        assert_eq!(issuer(github, "https://github.com/login/oauth"), None);
+        assert_eq!(
+            issuer(github, "https://github.example.com/login/oauth").as_deref(),
+            Some("https://github.example.com")
+        );
+        assert_eq!(
+            issuer(google, "http://127.0.0.1:9000").as_deref(),
+            Some("http://127.0.0.1:9000")
+        );
+    }
+}
