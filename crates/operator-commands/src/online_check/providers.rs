@@ -167,3 +167,6 @@ impl Examination<'_> {
         }
     }
 }
+
+#[cfg(all(test, feature = "dev"))]
+mod tests;
