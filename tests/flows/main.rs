@@ -5,6 +5,7 @@
 )]
 
 mod audit;
+mod broker;
 mod call;
 mod canary;
 mod certificates;

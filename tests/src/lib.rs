@@ -11,6 +11,7 @@
 mod administration;
 mod audit;
 mod authorization_server;
+mod broker;
 mod channel_body;
 mod connect_proxy;
 mod connection;
@@ -50,6 +51,10 @@ pub use terminal::{Terminal, in_terminal};
 
 // Its peers.
 pub use authorization_server::AuthorizationServer;
+pub use broker::{
+    BrokerClient, BrokerIdp, BrokerServer, BrokerSettings, Browser, McpSession, ProviderKind,
+    TokenPair,
+};
 pub use channel_body::ChannelBody;
 pub use connect_proxy::ConnectProxy;
 pub use event_streams::{EventStream, EventStreams};
