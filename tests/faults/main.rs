@@ -7,6 +7,7 @@
 mod abandoned_requests;
 mod audit;
 mod audit_chain;
+mod broker;
 mod check;
 mod descriptors;
 mod draining;

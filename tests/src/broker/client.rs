@@ -132,6 +132,11 @@ impl BrokerClient {
 
     /// Exchanges a code.
     pub async fn exchange(&self, server: &BrokerServer, code: &str) -> HttpResponse {
+        send(server, &self.exchange_request(code)).await
+    }
+
+    /// Returns the request that exchanges a code.
+    pub fn exchange_request(&self, code: &str) -> Request {
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -139,17 +144,22 @@ impl BrokerClient {
             ("client_id", &self.id),
             ("code_verifier", self.verifier.secret()),
         ];
-        post(server, "/oauth/token", &fields).await
+        form("/oauth/token", &fields)
     }
 
     /// Refreshes a token.
     pub async fn refresh(&self, server: &BrokerServer, refresh_token: &str) -> HttpResponse {
+        send(server, &self.refresh_request(refresh_token)).await
+    }
+
+    /// Returns the request that refreshes a token.
+    pub fn refresh_request(&self, refresh_token: &str) -> Request {
         let fields = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh_token),
             ("client_id", &self.id),
         ];
-        post(server, "/oauth/token", &fields).await
+        form("/oauth/token", &fields)
     }
 
     /// Revokes a token.
@@ -158,7 +168,7 @@ impl BrokerClient {
     /// Panics if it is rejected.
     pub async fn revoke(&self, server: &BrokerServer, token: &str) {
         let fields = [("token", token), ("client_id", &self.id)];
-        let response = post(server, "/oauth/revoke", &fields).await;
+        let response = send(server, &form("/oauth/revoke", &fields)).await;
         assert_eq!(response.status, 200, "{response:?}");
     }
 }
@@ -195,13 +205,15 @@ impl TokenPair {
     }
 }
 
-async fn post(server: &BrokerServer, path: &str, fields: &[(&str, &str)]) -> HttpResponse {
+fn form(path: &str, fields: &[(&str, &str)]) -> Request {
     let body = form_urlencoded::Serializer::new(String::new())
         .extend_pairs(fields)
         .finish();
     Request::new("POST", path)
         .header("Content-Type", "application/x-www-form-urlencoded")
         .body(body)
-        .send(server.program().address())
-        .await
+}
+
+async fn send(server: &BrokerServer, request: &Request) -> HttpResponse {
+    request.send(server.program().address()).await
 }
