@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod broker_remedy;
 mod challenge;
 mod client_authentication;
 mod configured_issuer;

@@ -1,13 +1,13 @@
 //! How unknown clients can register (RFC 7591, client ID metadata documents).
 
 use portcullis_discovery::ChainPolicy;
-use portcullis_metadata::AuthorizationServerMetadata;
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
 
-use crate::{Finding, Rule};
+use crate::{Finding, Rule, broker_remedy};
 
 /// Both revisions recommend client ID metadata documents and allow dynamic registration, which
 /// 2026-07-28 deprecates.
-const PATHS: Rule = Rule {
+pub(crate) const PATHS: Rule = Rule {
     id: "registration.paths",
     source: "MCP 2025-11-25 and 2026-07-28 authorization, client registration",
 };
@@ -34,14 +34,20 @@ pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy
     unusable
         .into_iter()
         .chain([paths(
+            &metadata.issuer,
             metadata.client_id_metadata_document_supported,
             is_dynamic,
         )])
         .collect()
 }
 
+/// Returns whether the server offers a way to register.
+pub(crate) fn is_offered(metadata: &AuthorizationServerMetadata) -> bool {
+    metadata.client_id_metadata_document_supported || metadata.registration_endpoint.is_some()
+}
+
 /// Returns the finding about the ways to register.
-fn paths(by_document: bool, is_dynamic: bool) -> Finding {
+fn paths(issuer: &Issuer, by_document: bool, is_dynamic: bool) -> Finding {
     match (by_document, is_dynamic) {
         (true, true) => Finding::met(
             PATHS,
@@ -60,18 +66,32 @@ fn paths(by_document: bool, is_dynamic: bool) -> Finding {
             "the metadata offers only dynamic registration, which MCP 2026-07-28 deprecates; support client ID metadata documents as well \
              when your authorization server can",
         ),
-        (false, false) => Finding::warning(
-            PATHS,
-            "clients cannot register themselves",
-            "support client ID metadata documents or registration (RFC 7591), or register clients for your users",
-        ),
+        (false, false) => {
+            let remedy = broker_remedy::broker(issuer);
+            match broker_remedy::provider_without_registration(issuer) {
+                Some(provider) => Finding::warning(
+                    PATHS,
+                    format!(
+                        "clients cannot register themselves: {provider} does not register MCP clients"
+                    ),
+                    format!("{remedy}; or register clients for your users"),
+                ),
+                None => Finding::warning(
+                    PATHS,
+                    "clients cannot register themselves",
+                    format!(
+                        "support client ID metadata documents or registration (RFC 7591) if the authorization server can; or \
+                         {remedy}; or register clients for your users"
+                    ),
+                ),
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use portcullis_discovery::UrlPolicy;
-    use portcullis_metadata::Issuer;
 
     use super::*;
     use crate::Verdict;
@@ -113,6 +133,30 @@ mod tests {
                 .map(|finding| (finding.rule.id, finding.verdict))
                 .collect();
             assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    /// The cause is named if it is the provider, and the remedy in any case.
+    #[test]
+    fn providers_without_registration_have_a_remedy() {
+        for (issuer, cause, kind) in [
+            (
+                "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0",
+                ": Microsoft Entra ID does not",
+                "entra",
+            ),
+            ("https://accounts.google.com", ": Google does not", "google"),
+            ("https://auth.example.com", "clients cannot", "oidc"),
+        ] {
+            let metadata = AuthorizationServerMetadata::new(Issuer::parse(issuer).unwrap());
+            let findings = check(&metadata, &ChainPolicy::from(UrlPolicy::StartOrigin));
+            let [finding] = &findings[..] else {
+                panic!("{findings:?}")
+            };
+            let fix = finding.fix.as_deref().unwrap();
+            assert!(finding.text.contains(cause), "{finding:?}");
+            let remedy = format!("[broker] with a provider of kind = \"{kind}\"");
+            assert!(fix.contains(&remedy), "{finding:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use http::{HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse};
 use portcullis_metadata::{
-    AuthorizationServerMetadata,
+    AuthorizationServerMetadata, Issuer,
     client::{
         ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, RegistrationError,
     },
@@ -11,7 +11,7 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{Finding, Rule, SettingNames, text};
+use crate::{Finding, Rule, SettingNames, broker_remedy, text};
 
 const RESPONSE: Rule = Rule {
     id: "registration.response",
@@ -78,7 +78,7 @@ pub(crate) fn check(
     findings: &mut Vec<Finding>,
 ) -> Option<Deletion> {
     if !response.status.is_success() {
-        findings.push(rejection(response, names));
+        findings.push(rejection(&server.issuer, response, names));
         return None;
     }
     let Ok(registered) = ClientRegistrationResponse::parse(&response.body) else {
@@ -129,7 +129,7 @@ pub(crate) fn check_deletion(response: Option<&FetchResponse>) -> Finding {
 }
 
 /// The finding for a response without a success status.
-fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
+fn rejection(issuer: &Issuer, response: &FetchResponse, names: &SettingNames) -> Finding {
     let status = response.status;
     let error = RegistrationError::parse(&response.body).ok();
     let requires_token = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -140,9 +140,10 @@ fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
                 "clients cannot register: the endpoint answers {status}, so it requires an initial access token"
             ),
             format!(
-                "use a client that is registered beforehand (`{}`), support client ID metadata documents, or permit \
-                 registration without a token",
-                names.client_id
+                "use a client that is registered beforehand (`{}`), support client ID metadata documents, permit \
+                 registration without a token, or {}",
+                names.client_id,
+                broker_remedy::broker(issuer)
             ),
         );
     }
@@ -168,12 +169,34 @@ fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
             );
             Finding::warning(RESPONSE, text, fix)
         }
+        None if is_absent(status) => Finding::problem(
+            RESPONSE,
+            format!(
+                "the registration endpoint answers {status}: the authorization server does not register clients"
+            ),
+            format!(
+                "enable registration there, or correct or remove `registration_endpoint`, at which clients that register \
+                 stop; if it cannot register clients, {}",
+                broker_remedy::broker(issuer)
+            ),
+        ),
         None => Finding::problem(
             RESPONSE,
             format!("the registration endpoint answers {status}"),
             "correct `registration_endpoint`, or remove it from the metadata: clients that register stop here",
         ),
     }
+}
+
+/// Whether this is the status of an endpoint that does not exist.
+fn is_absent(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::NOT_FOUND
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::GONE
+            | StatusCode::NOT_IMPLEMENTED
+    )
 }
 
 /// Compares the registered redirect URIs with the requested one, as strings.
@@ -249,7 +272,6 @@ fn left_behind(client_id: &str, reason: &str) -> Finding {
 mod tests {
     use http::HeaderMap;
     use portcullis_discovery::UrlPolicy;
-    use portcullis_metadata::Issuer;
     use serde_json::{Value, json};
 
     use super::*;

@@ -5,8 +5,9 @@ use portcullis_metadata::{AuthorizationServerMetadata, EscapedText, Issuer};
 
 use super::{ConfiguredIssuer, ConfiguredResource, IssuerPurpose, providers};
 use crate::{
-    Finding, Rule,
+    Finding, Rule, broker_remedy,
     issuer::{ENDPOINTS, IDENTITY},
+    registration,
 };
 
 const SCOPES: Rule = Rule::new("issuer.scopes", "RFC 8414 section 2");
@@ -73,6 +74,17 @@ pub(super) fn check(
             .filter(|_| issuer.purpose == IssuerPurpose::AccessTokens)
             .filter(|_| issuer.settings.validation.verifies_signature()),
     );
+    let serves_clients =
+        issuer.purpose == IssuerPurpose::AccessTokens && !issuer.resources.is_empty();
+    if serves_clients && !registration::is_offered(metadata) {
+        findings.push(Finding::note(
+            registration::PATHS,
+            format!(
+                "MCP clients cannot register at this issuer. Register them for your users, or {}",
+                broker_remedy::broker(&metadata.issuer)
+            ),
+        ));
+    }
     for resource in &issuer.resources {
         findings.extend(check_scopes(resource, metadata));
         findings.extend(check_resource(resource, metadata));

@@ -6,7 +6,7 @@ use portcullis_metadata::AuthorizationServerMetadata;
 use url::Url;
 
 use super::ENDPOINTS;
-use crate::{Finding, Rule, registration, text};
+use crate::{Finding, Rule, broker_remedy, registration, text};
 
 const CODE: Rule = Rule {
     id: "issuer.response_types",
@@ -189,11 +189,24 @@ fn check_pkce(
     } else {
         "it does not support PKCE with S256"
     };
-    Finding::problem(
-        PKCE,
-        text,
-        "list `S256` in code_challenge_methods_supported: MCP clients must reject the server without it",
-    )
+    let fix = "list `S256` in code_challenge_methods_supported: MCP clients must reject the server without it";
+    if registration::is_offered(metadata) {
+        return Finding::problem(PKCE, text, fix);
+    }
+    // Its operator cannot always change the metadata, and clients could not register even then.
+    let remedy = broker_remedy::broker(&metadata.issuer);
+    match broker_remedy::provider_without_registration(&metadata.issuer) {
+        Some(provider) => Finding::problem(
+            PKCE,
+            format!("{text}, so that MCP clients must reject it: {provider} is not made for them"),
+            remedy,
+        ),
+        None => Finding::problem(
+            PKCE,
+            text,
+            format!("{fix}; or, because clients cannot register there either, {remedy}"),
+        ),
+    }
 }
 
 /// Checks whether clients without a secret are accepted.
