@@ -1,16 +1,19 @@
 //! `portcullis demo`: a development authorization server and a protected MCP server.
 
-use std::{fmt, net::SocketAddr};
+mod broker;
+mod welcome;
+
+use std::net::SocketAddr;
 
 use anyhow::Context as _;
-use owo_colors::{OwoColorize as _, Stream};
-use portcullis_config::plan::Plan;
+use portcullis_config::{Config, plan::Plan};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_metadata::Issuer;
 use portcullis_serve::{Listeners, Program, Server, Signals, bind};
 use portcullis_telemetry::{AccessLog, LogFormat};
 use portcullis_terminal::print;
 
+use self::{broker::Application, welcome::Welcome};
 use crate::cli;
 
 const ENDPOINT: &str = "/mcp";
@@ -30,20 +33,26 @@ pub(crate) fn run(
         let signals = Signals::handle()?;
         let listener = bind(arguments.listen, "--listen")?;
         let address = listener.local_addr()?;
-        let settings = DevIdpSettings {
+        let application = match arguments.broker {
+            true => Some(Application::new(address)?),
+            false => None,
+        };
+        let mut settings = DevIdpSettings {
             listen: arguments.idp_listen,
             auto_consent: arguments.auto_consent,
             ..DevIdpSettings::default()
         };
+        if let Some(application) = &application {
+            application.register(&mut settings);
+        }
         let idp = DevIdp::bind(settings).await.context("--idp-listen")?;
-        let plan = Plan::new(&portcullis_config::from_text(&configuration(
-            address,
-            idp.issuer(),
-        ))?)
-        .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
+        let config = configuration(address, idp.issuer(), application.as_ref())?;
+        let plan = Plan::new(&config)
+            .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
         print(Welcome {
             address,
             issuer: idp.issuer(),
+            has_broker: arguments.broker,
             auto_consent: arguments.auto_consent,
         })?;
 
@@ -65,15 +74,24 @@ pub(crate) fn run(
     })
 }
 
-fn configuration(address: SocketAddr, issuer: &Issuer) -> String {
-    format!(
+/// Returns the configuration. With an application, users sign in with it at the issuer, which is
+/// then an identity provider.
+fn configuration(
+    address: SocketAddr,
+    issuer: &Issuer,
+    application: Option<&Application>,
+) -> anyhow::Result<Config> {
+    let tokens = match application {
+        Some(_) => broker::table(issuer),
+        None => format!("[[issuer]]\nissuer = \"{issuer}\""),
+    };
+    let text = format!(
         r#"
         listen = "{address}"
         state_dir = "off"
         base_url = "http://{address}"
 
-        [[issuer]]
-        issuer = "{issuer}"
+        {tokens}
 
         [[resource]]
         endpoint = "{ENDPOINT}"
@@ -82,62 +100,42 @@ fn configuration(address: SocketAddr, issuer: &Issuer) -> String {
         required_scopes = ["{SCOPE}"]
         upstream = "demo"
         "#
-    )
-}
-
-struct Welcome<'a> {
-    address: SocketAddr,
-    issuer: &'a Issuer,
-    auto_consent: bool,
-}
-
-impl fmt::Display for Welcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            address,
-            issuer,
-            auto_consent,
-        } = self;
-        let bold = |text: &'static str| {
-            text.if_supports_color(Stream::Stdout, |text| text.bold())
-                .to_string()
-        };
-        let consent = if *auto_consent { " --auto-consent" } else { "" };
-        writeln!(
-            f,
-            "{}              http://{address}{ENDPOINT}",
-            bold("protected MCP server")
-        )?;
-        writeln!(f, "{}  {issuer}", bold("development authorization server"))?;
-        writeln!(f)?;
-        writeln!(
-            f,
-            "{}",
-            bold("Without a token: 401, and a challenge with the URL of the metadata")
-        )?;
-        writeln!(f, "  curl -i -X POST http://{address}{ENDPOINT}\n")?;
-        writeln!(f, "{}", bold("The metadata at that URL"))?;
-        writeln!(
-            f,
-            "  curl http://{address}/.well-known/oauth-protected-resource{ENDPOINT}\n"
-        )?;
-        writeln!(
-            f,
-            "{}",
-            bold("With a token: discover, register, authorize, call")
-        )?;
-        writeln!(
-            f,
-            "  {} call{consent} http://{address}{ENDPOINT} tools/call '{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}'\n",
-            program()
-        )?;
-        write!(f, "Ctrl-C ends it.")
+    );
+    let mut config = portcullis_config::from_text(&text)?;
+    if let Some(application) = application {
+        application.configure(&mut config);
     }
+    Ok(config)
 }
 
-/// How to start this program again, for the printed commands.
-fn program() -> String {
-    std::env::args()
-        .next()
-        .unwrap_or_else(|| "portcullis".to_owned())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both demos are valid, and need neither a file nor a variable.
+    #[tokio::test]
+    async fn the_configurations_are_valid() {
+        let address: SocketAddr = ([127, 0, 0, 1], 3000).into();
+        for with_broker in [false, true] {
+            let application = with_broker.then(|| Application::new(address).unwrap());
+            let mut settings = DevIdpSettings::default();
+            if let Some(application) = &application {
+                application.register(&mut settings);
+            }
+            let idp = DevIdp::bind(settings).await.unwrap();
+            let config = configuration(address, idp.issuer(), application.as_ref()).unwrap();
+            let plan = Plan::new(&config).unwrap();
+            assert_eq!(plan.issuers.is_empty(), with_broker);
+            assert!(plan.state_dir.is_none());
+            let redirect_uris = plan.broker.iter().flat_map(|broker| {
+                let providers = &broker.settings.providers;
+                providers
+                    .iter()
+                    .map(|it| broker.settings.redirect_uri(&it.settings.name))
+            });
+            let redirect_uris: Vec<_> = redirect_uris.collect();
+            let expected = application.map(|application| application.redirect_uri().to_owned());
+            assert_eq!(redirect_uris, Vec::from_iter(expected));
+        }
+    }
 }
