@@ -7,6 +7,7 @@ mod clients;
 mod cookies;
 mod endpoints;
 mod ends;
+mod grants;
 mod keys;
 mod limits;
 mod observer;
@@ -23,6 +24,7 @@ mod store;
 pub use broker::{Broker, BrokerError, BrokerParts};
 pub use cookies::is_broker_cookie;
 pub use ends::Ends;
+pub use grants::{EndGrantsError, EndedGrants, GrantFilter, GrantPage, GrantSummary};
 pub use keys::{BrokerKeys, KeysError};
 pub use observer::{BrokerEvent, BrokerObserver, EndReason, GrantOwner};
 pub use settings::{

@@ -3,6 +3,7 @@
 mod clients;
 mod codes;
 mod ending;
+mod listing;
 mod refresh_token;
 mod rotation;
 pub(crate) mod sealed_records;

@@ -2,6 +2,7 @@
 
 mod clients;
 mod codes;
+mod listing;
 mod rotation;
 
 use std::sync::Arc;
