@@ -21,12 +21,18 @@ pub struct AdminAction<'a> {
     pub subject: Option<&'a str>,
     /// The client that the request names.
     pub client: Option<&'a str>,
+    /// The grant of the broker that the request names.
+    pub grant: Option<&'a str>,
+    /// The provider of the broker that the request names.
+    pub provider: Option<&'a str>,
     /// The administrator's note.
     pub note: Option<&'a str>,
     /// The number of sessions that ended.
     pub sessions_ended: Option<usize>,
     /// The number of event streams that ended.
     pub streams_ended: Option<usize>,
+    /// The number of grants of the broker that ended.
+    pub grants_ended: Option<usize>,
     /// The number of cached tokens that were dropped.
     pub tokens_dropped: Option<usize>,
 }
@@ -67,13 +73,18 @@ fn add_action(record: &mut JsonObject<'_>, action: &AdminAction<'_>) {
         record.display("session", session);
     }
     PrincipalMembers::add_given(action.issuer, action.subject, action.client, record);
-    record.optional_text(
-        "admin.note",
-        action.note.map(|note| truncated(note, MAX_TEXT)).as_deref(),
-    );
+    let texts = [
+        ("grant.id", action.grant),
+        ("provider.name", action.provider),
+        ("admin.note", action.note),
+    ];
+    for (name, text) in texts {
+        record.optional_text(name, text.map(|text| truncated(text, MAX_TEXT)).as_deref());
+    }
     let counts = [
         ("sessions.ended", action.sessions_ended),
         ("streams.ended", action.streams_ended),
+        ("grants.ended", action.grants_ended),
         ("tokens.dropped", action.tokens_dropped),
     ];
     for (name, count) in counts
@@ -135,6 +146,21 @@ mod tests {
         });
         assert_eq!(failed["decision"], "fail");
         assert_eq!(failed["fail.code"], "server.shutdown");
+    }
+
+    /// J4: the end of grants has the grant or the provider that was named.
+    #[test]
+    fn ends_of_grants_are_recorded() {
+        let recorded = record(AdminAction {
+            name: "grants.end",
+            grant: Some("grant"),
+            provider: Some("entra"),
+            grants_ended: Some(2),
+            ..AdminAction::default()
+        });
+        assert_eq!(recorded["grant.id"], "grant");
+        assert_eq!(recorded["provider.name"], "entra");
+        assert_eq!(recorded["grants.ended"], 2);
     }
 
     /// J4: a long note is truncated.

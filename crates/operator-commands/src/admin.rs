@@ -1,5 +1,6 @@
-//! `portcullis admin`: sessions and cached tokens of a running server.
+//! `portcullis admin`: sessions, grants and cached tokens of a running server.
 
+mod grants;
 mod peer;
 mod table;
 mod target;
@@ -34,6 +35,8 @@ pub(crate) fn run(arguments: &Admin) -> anyhow::Result<ExitCode> {
         match &arguments.command {
             AdminCommand::Sessions(arguments) => sessions(arguments).await,
             AdminCommand::End(arguments) => end(arguments).await,
+            AdminCommand::Grants(arguments) => grants::list(arguments).await,
+            AdminCommand::EndGrants(arguments) => grants::end(arguments).await,
             AdminCommand::DropTokens(arguments) => drop_tokens(arguments).await,
         }
     })
@@ -94,19 +97,26 @@ fn query(arguments: &AdminSessions, after: Option<&str>, limit: usize) -> String
         session,
         ..
     } = arguments;
+    let filters = [
+        ("subject", subject.as_deref()),
+        ("client", client.as_deref()),
+        ("issuer", issuer.as_deref()),
+        ("resource", resource.as_deref()),
+        ("session", session.as_deref()),
+        ("after", after),
+    ];
+    encoded_query(limit, filters)
+}
+
+/// Returns a query with a limit and the parameters that have a value.
+fn encoded_query<'a>(
+    limit: usize,
+    parameters: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> String {
     let mut query = Serializer::new(String::new());
     query.append_pair("limit", &limit.to_string());
-    let filters = [
-        ("subject", subject),
-        ("client", client),
-        ("issuer", issuer),
-        ("resource", resource),
-        ("session", session),
-    ];
-    let filters = filters
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.as_deref()?)));
-    query.extend_pairs(filters.chain(after.map(|after| ("after", after))));
+    let given = parameters.into_iter();
+    query.extend_pairs(given.filter_map(|(name, value)| Some((name, value?))));
     query.finish()
 }
 

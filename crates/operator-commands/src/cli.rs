@@ -22,7 +22,10 @@ pub use self::audit::AuditCommand;
 #[cfg(not(feature = "dev"))]
 pub(crate) use self::without_dev::{Demo, Idp};
 pub(crate) use self::{
-    admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions, AdminTarget},
+    admin::{
+        Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminEndGrants, AdminGrants, AdminSessions,
+        AdminTarget,
+    },
     audit::AuditVerify,
     check::Check,
     health::Health,

@@ -1,5 +1,5 @@
-//! The listener for administrators: it lists and ends sessions, drops cached tokens, and serves
-//! metrics.
+//! The listener for administrators: it lists and ends sessions and grants of the broker, drops
+//! cached tokens, and serves metrics.
 //!
 //! It runs on the control runtime, apart from the requests of clients. Each request must have the
 //! token, a permitted `Host` and no `Origin`, and each is logged and audited, except successful
@@ -13,6 +13,7 @@ mod authenticated;
 mod confirmation;
 mod dropping;
 mod ending;
+mod grants;
 mod handler;
 mod listener;
 mod listing;

@@ -11,11 +11,16 @@ pub const END_SESSIONS: &str = "/v1/sessions/end";
 /// The path that drops an issuer's cached tokens.
 pub const DROP_TOKENS: &str = "/v1/tokens/drop";
 
+/// The path of the list of the broker's grants.
+pub const GRANTS: &str = "/v1/grants";
+/// The path that ends grants of the broker.
+pub const END_GRANTS: &str = "/v1/grants/end";
+
 /// The reason code of a drop of tokens that holds in one process and is not confirmed by all
 /// replicas.
 pub const DROP_NOT_SHARED: &str = "admin.drop_not_shared";
 
-/// The maximum number of sessions on one page.
+/// The maximum number of sessions or grants on one page.
 pub const MAX_PAGE: usize = 1000;
 
 /// A page of the list of sessions.
@@ -88,6 +93,79 @@ pub struct EndResult {
     pub sessions_ended: usize,
     /// The number of event streams that ended in this process.
     pub streams_ended: usize,
+}
+
+/// A page of the list of grants.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GrantList {
+    /// The grants of this page. There can be none, although a later page has some.
+    pub grants: Vec<GrantEntry>,
+    /// The number of grants that were examined for this page and cannot be read: the key with which
+    /// they were stored has been removed, or they were changed.
+    pub unreadable: usize,
+    /// The value of `after` for the next page; `None` on the last one.
+    pub next: Option<String>,
+}
+
+/// A grant of the broker.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GrantEntry {
+    /// The identifier, which is the claim `sid` of its access tokens.
+    pub grant: String,
+    /// The subject (`sub`).
+    pub subject: String,
+    /// The client (`client_id`).
+    pub client: String,
+    /// The name of the provider at which the user signed in, if it is still known.
+    pub provider: Option<String>,
+    /// The scopes that the user approved, separated by spaces.
+    pub scopes: String,
+    /// The resource.
+    pub resource: Option<String>,
+    /// The time at which the client got its first token (RFC 3339).
+    pub begun: String,
+    /// The seconds since then.
+    pub age_seconds: u64,
+    /// The time at which the client got its last token (RFC 3339).
+    pub last_used: String,
+    /// The seconds since then.
+    pub unused_seconds: u64,
+}
+
+/// Which grants end: one by its identifier, or all of a subject, of a provider, or of both. A client
+/// restricts those of a subject or a provider.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EndGrantsRequest {
+    /// The identifier of the grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// The subject (`sub`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The client (`client_id`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The name of the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The value of `next` in the previous result. Default: begin with the first grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// A note for the audit trail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The result of ending grants. The end is recorded.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EndGrantsResult {
+    /// The number of grants that ended.
+    pub grants_ended: usize,
+    /// As in [`GrantList`].
+    pub unreadable: usize,
+    /// The value of `after` for the next request; `None` if all grants were examined.
+    pub next: Option<String>,
 }
 
 /// Whose cached tokens are dropped.

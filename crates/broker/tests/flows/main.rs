@@ -9,6 +9,7 @@
     reason = "a test's helpers fail the test"
 )]
 
+mod administration;
 mod authorization;
 mod codes;
 mod consent;

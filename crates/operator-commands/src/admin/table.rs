@@ -1,4 +1,4 @@
-//! The table of sessions for people.
+//! Tables for people.
 
 use portcullis_serve::administration::SessionEntry;
 use std::{fmt::Write as _, time::Duration};
@@ -20,8 +20,16 @@ fn text(sessions: &[SessionEntry]) -> String {
     }
     let mut sorted: Vec<&SessionEntry> = sessions.iter().collect();
     sorted.sort_by_key(|session| (session.unused_seconds, session.age_seconds));
-    let rows: Vec<[String; 8]> = std::iter::once(HEAD.map(str::to_owned))
-        .chain(sorted.into_iter().map(row))
+    aligned(HEAD, sorted.into_iter().map(row))
+}
+
+/// Returns a table with aligned columns.
+pub(super) fn aligned<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(head.map(str::to_owned))
+        .chain(rows)
         .collect();
     let width = |column: usize| {
         rows.iter()
@@ -29,7 +37,7 @@ fn text(sessions: &[SessionEntry]) -> String {
             .max()
             .unwrap_or_default()
     };
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
     for row in rows {
         if !text.is_empty() {
@@ -46,10 +54,6 @@ fn text(sessions: &[SessionEntry]) -> String {
 }
 
 fn row(session: &SessionEntry) -> [String; 8] {
-    let name = |name: &Option<String>| {
-        name.as_deref()
-            .map_or_else(|| "-".to_owned(), |name| EscapedText(name).to_string())
-    };
     let unused = if session.in_use {
         "in use".to_owned()
     } else {
@@ -57,9 +61,9 @@ fn row(session: &SessionEntry) -> [String; 8] {
     };
     [
         EscapedText(&session.session).to_string(),
-        name(&session.subject),
-        name(&session.client),
-        name(&session.issuer),
+        name(session.subject.as_deref()),
+        name(session.client.as_deref()),
+        name(session.issuer.as_deref()),
         EscapedText(&session.resource).to_string(),
         span(session.age_seconds),
         unused,
@@ -67,8 +71,13 @@ fn row(session: &SessionEntry) -> [String; 8] {
     ]
 }
 
+/// Returns a name, or a dash if there is none.
+pub(super) fn name(name: Option<&str>) -> String {
+    name.map_or_else(|| "-".to_owned(), |name| EscapedText(name).to_string())
+}
+
 /// The two largest units of a duration.
-fn span(seconds: u64) -> String {
+pub(super) fn span(seconds: u64) -> String {
     let shown = humantime::format_duration(Duration::from_secs(seconds)).to_string();
     shown.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }

@@ -32,6 +32,16 @@ pub(crate) enum AdminCommand {
     /// streams close. A client with a valid token can open a new session: revoke its tokens at the
     /// issuer first.
     End(AdminEnd),
+    /// List the grants of the server's broker: identifier, owner, provider, scopes, resource, and when
+    /// each began and was last used.
+    ///
+    /// A grant is what a user approved for one installation of a client. No token is shown.
+    Grants(AdminGrants),
+    /// End grants of the server's broker: one, or all of a subject or a provider.
+    ///
+    /// Their access and refresh tokens are rejected, and the sessions and event streams of their users
+    /// end. A user can sign in again: lock the user out at the provider first.
+    EndGrants(AdminEndGrants),
     /// Drop the cached tokens of an issuer, end the event streams that they opened, and fetch the
     /// issuer's keys again.
     ///
@@ -104,6 +114,49 @@ pub(crate) struct AdminEnd {
     /// End the session with this hash, which logs, the audit trail and `admin sessions` show.
     #[arg(long, value_name = "HASH", conflicts_with_all = ["subject", "client", "issuer"])]
     pub(crate) session: Option<String>,
+    /// A note for the audit trail, such as a ticket number.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct AdminGrants {
+    #[command(flatten)]
+    pub(crate) target: AdminTarget,
+    /// Only grants of this user: the subject (`sub`) of the access tokens.
+    #[arg(long, visible_alias = "user")]
+    pub(crate) subject: Option<String>,
+    /// Only grants of this client.
+    #[arg(long)]
+    pub(crate) client: Option<String>,
+    /// Only grants of users who signed in at this provider.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Only the grant with this identifier: the claim `sid` of its access tokens.
+    #[arg(long, value_name = "ID")]
+    pub(crate) grant: Option<String>,
+    /// The maximum number of grants to print.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct AdminEndGrants {
+    #[command(flatten)]
+    pub(crate) target: AdminTarget,
+    /// End all grants of this user: the subject (`sub`) of the access tokens.
+    #[arg(long, visible_alias = "user", required_unless_present_any = ["provider", "grant"])]
+    pub(crate) subject: Option<String>,
+    /// Only grants of this client, which is every installation of a program.
+    #[arg(long)]
+    pub(crate) client: Option<String>,
+    /// End all grants of users who signed in at this provider; with --subject, only those of this
+    /// user.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// End the grant with this identifier, which logs, the audit trail and `admin grants` show.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["subject", "client", "provider"])]
+    pub(crate) grant: Option<String>,
     /// A note for the audit trail, such as a ticket number.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,

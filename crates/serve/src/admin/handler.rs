@@ -13,7 +13,9 @@ use tokio::{sync::OwnedSemaphorePermit, task};
 use super::{
     access::{AccessPolicy, Role},
     authenticated::Authenticated,
-    dropping, ending, listing,
+    dropping, ending, grants,
+    grants::{EndGrants, ListGrants},
+    listing,
     report::Report,
     request::{self, ListRequest, Route},
     response::{self, AdminError, json},
@@ -108,6 +110,19 @@ impl AdminContext {
                 report.sessions_ended = Some(ending.result.sessions_ended);
                 report.streams_ended = Some(ending.result.streams_ended);
                 let result = ending.confirmed().await?;
+                Ok(json(StatusCode::OK, &result))
+            }
+            Route::ListGrants => {
+                let request = ListGrants::parse(head.uri.query().unwrap_or_default())?;
+                report.set_grants(&request.filter);
+                let page = grants::list(&state, &request).await?;
+                Ok(json(StatusCode::OK, &page))
+            }
+            Route::EndGrants => {
+                let request = EndGrants::parse(&read(body).await?)?;
+                report.set_grants(&request.filter);
+                report.note = request.note.clone();
+                let result = grants::end(&state, &request, &mut report.grants_ended).await?;
                 Ok(json(StatusCode::OK, &result))
             }
             Route::DropTokens => {

@@ -1,6 +1,7 @@
 //! The report of a request by an administrator, for the log and the audit trail.
 
 use portcullis_audit::{AdminAction, AdminPeer};
+use portcullis_broker::GrantFilter;
 use portcullis_session::LogHash;
 
 use super::{
@@ -17,9 +18,14 @@ pub(super) struct Report {
     pub(super) is_routine: bool,
     pub(super) session: Option<LogHash>,
     pub(super) owner: OwnerFilter,
+    /// The grant that the request names.
+    pub(super) grant: Option<String>,
+    /// The provider that the request names.
+    pub(super) provider: Option<String>,
     pub(super) note: Option<String>,
     pub(super) sessions_ended: Option<usize>,
     pub(super) streams_ended: Option<usize>,
+    pub(super) grants_ended: Option<usize>,
     pub(super) tokens_dropped: Option<usize>,
 }
 
@@ -32,9 +38,12 @@ impl Report {
             is_routine: false,
             session: None,
             owner: OwnerFilter::default(),
+            grant: None,
+            provider: None,
             note: None,
             sessions_ended: None,
             streams_ended: None,
+            grants_ended: None,
             tokens_dropped: None,
         }
     }
@@ -44,6 +53,15 @@ impl Report {
             EndTarget::Session(hash) => self.session = Some(*hash),
             EndTarget::Owners(owners) => self.owner = owners.filter(),
         }
+    }
+
+    /// Sets the grants that the request names.
+    pub(super) fn set_grants(&mut self, filter: &GrantFilter) {
+        let owned = |name: &Option<Box<str>>| name.as_deref().map(str::to_owned);
+        self.grant = owned(&filter.id);
+        self.provider = owned(&filter.provider);
+        self.owner.subject = owned(&filter.subject);
+        self.owner.client = owned(&filter.client_id);
     }
 
     /// Logs and audits the request.
@@ -61,9 +79,12 @@ impl Report {
                 issuer: self.owner.issuer.as_deref(),
                 subject: self.owner.subject.as_deref(),
                 client: self.owner.client.as_deref(),
+                grant: self.grant.as_deref(),
+                provider: self.provider.as_deref(),
                 note: self.note.as_deref(),
                 sessions_ended: self.sessions_ended,
                 streams_ended: self.streams_ended,
+                grants_ended: self.grants_ended,
                 tokens_dropped: self.tokens_dropped,
             });
         }
@@ -84,8 +105,11 @@ impl Report {
                 principal.issuer = self.owner.issuer,
                 principal.subject = self.owner.subject,
                 principal.client = self.owner.client,
+                grant.id = self.grant,
+                provider.name = self.provider,
                 sessions.ended = self.sessions_ended,
                 streams.ended = self.streams_ended,
+                grants.ended = self.grants_ended,
                 tokens.dropped = self.tokens_dropped,
                 "action of an administrator"
             ),

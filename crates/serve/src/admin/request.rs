@@ -8,21 +8,24 @@ use url::form_urlencoded;
 
 use super::response::AdminError;
 use crate::administration::{
-    DROP_TOKENS, DropRequest, END_SESSIONS, EndRequest, MAX_PAGE, METRICS, SESSIONS,
+    DROP_TOKENS, DropRequest, END_GRANTS, END_SESSIONS, EndRequest, GRANTS, MAX_PAGE, METRICS,
+    SESSIONS,
 };
 
-/// The number of sessions on a page if the request does not say.
-const DEFAULT_PAGE: usize = 100;
+/// The number of sessions or grants on a page if the request does not say.
+pub(super) const DEFAULT_PAGE: usize = 100;
 /// The maximum size of a name in bytes.
-const MAX_NAME: usize = 4096;
+pub(super) const MAX_NAME: usize = 4096;
 /// The maximum size of a note in bytes.
-const MAX_NOTE: usize = 1024;
+pub(super) const MAX_NOTE: usize = 1024;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     ListSessions,
     EndSessions,
+    ListGrants,
+    EndGrants,
     DropTokens,
     ReadMetrics,
 }
@@ -91,6 +94,8 @@ impl Route {
         let (route, method) = match head.uri.path() {
             SESSIONS => (Self::ListSessions, Method::GET),
             END_SESSIONS => (Self::EndSessions, Method::POST),
+            GRANTS => (Self::ListGrants, Method::GET),
+            END_GRANTS => (Self::EndGrants, Method::POST),
             DROP_TOKENS => (Self::DropTokens, Method::POST),
             METRICS => (Self::ReadMetrics, Method::GET),
             _ => {
@@ -120,6 +125,8 @@ impl Route {
         match self {
             Self::ListSessions => "sessions.list",
             Self::EndSessions => "sessions.end",
+            Self::ListGrants => "grants.list",
+            Self::EndGrants => "grants.end",
             Self::DropTokens => "tokens.drop",
             Self::ReadMetrics => "metrics.read",
         }
@@ -146,15 +153,7 @@ impl ListRequest {
                 "resource" => request.resource = text()?,
                 "session" => request.session = Some(parse_hash("session", &value)?),
                 "after" => request.after = Some(parse_hash("after", &value)?),
-                "limit" => {
-                    let limit = value
-                        .parse()
-                        .ok()
-                        .filter(|limit| (1..=MAX_PAGE).contains(limit));
-                    request.limit = limit.ok_or_else(|| {
-                        AdminError::invalid(format!("limit must be a number from 1 to {MAX_PAGE}"))
-                    })?;
-                }
+                "limit" => request.limit = parse_limit(&value)?,
                 _ => {
                     return Err(AdminError::invalid(
                         "a parameter is unknown; there are issuer, subject, client, resource, session, after and limit",
@@ -217,12 +216,19 @@ pub(super) fn parse_drop(body: &[u8]) -> Result<DropRequest, AdminError> {
     Ok(request)
 }
 
-fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
+/// Reads the parameter `limit`.
+pub(super) fn parse_limit(text: &str) -> Result<usize, AdminError> {
+    let limit = text.parse().ok();
+    let limit = limit.filter(|limit| (1..=MAX_PAGE).contains(limit));
+    limit.ok_or_else(|| AdminError::invalid(format!("limit must be a number from 1 to {MAX_PAGE}")))
+}
+
+pub(super) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
     serde_json::from_slice(body)
         .map_err(|error| AdminError::invalid(format!("the body is not as expected: {error}")))
 }
 
-fn check_length(name: &str, text: &str, max: usize) -> Result<(), AdminError> {
+pub(super) fn check_length(name: &str, text: &str, max: usize) -> Result<(), AdminError> {
     match text.len() {
         0 => Err(AdminError::invalid(format!("{name} is empty"))),
         length if length > max => Err(AdminError::invalid(format!(
@@ -270,6 +276,11 @@ mod tests {
             route("POST", "/v1/sessions/end", json),
             Ok(Route::EndSessions)
         );
+        assert_eq!(
+            route("GET", "/v1/grants?limit=1", None),
+            Ok(Route::ListGrants)
+        );
+        assert_eq!(route("POST", "/v1/grants/end", json), Ok(Route::EndGrants));
         assert_eq!(
             route("POST", "/v1/tokens/drop", json),
             Ok(Route::DropTokens)
