@@ -8,6 +8,7 @@
     reason = "a command-line tool"
 )]
 
+mod broker;
 mod build;
 mod configuration;
 mod connect;
@@ -77,6 +78,9 @@ struct Options {
 enum Part {
     /// Measure only sessions: memory and lookup time for 1,000 to 1,000,000 sessions.
     Sessions,
+    /// Measure only the broker: the CPU time of a token response, and memory and start with 100,000
+    /// grants.
+    Broker,
     /// Measure only event streams: the memory of an idle one, and what remains when they have
     /// closed.
     Streams(streams::Options),
@@ -102,6 +106,7 @@ fn main() -> anyhow::Result<()> {
     match part {
         None => measure::run(&options),
         Some(Part::Sessions) => sessions::run(),
+        Some(Part::Broker) => broker::run(),
         Some(Part::Instructions(options)) => instructions::run(&options),
         Some(Part::Connect(options)) => connect::run(&options),
         Some(Part::Streams(options)) => streams::run(&options),

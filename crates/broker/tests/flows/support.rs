@@ -121,7 +121,7 @@ impl Setup {
         Self::assemble(settings, clock.clone(), records(clock), Arc::new(keys))
     }
 
-    fn assemble(
+    pub(crate) fn assemble(
         settings: BrokerSettings,
         clock: ManualClock,
         records: Arc<dyn RecordStore>,
@@ -274,7 +274,7 @@ pub(crate) fn resource(uri: &str) -> BrokerResource {
     }
 }
 
-fn settings() -> BrokerSettings {
+pub(crate) fn settings() -> BrokerSettings {
     BrokerSettings {
         issuer: Issuer::parse(ISSUER).unwrap(),
         resources: vec![resource(RESOURCE)],
