@@ -9,7 +9,7 @@ use portcullis_authorization_server::{
 };
 use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_identity_provider::{IdentityProvider, ProviderError, ProviderSettingsError};
-use portcullis_metadata::{Clock, JwkSet, ResourceUri, Scopes, syntax::is_loopback};
+use portcullis_metadata::{Clock, JwkSet, ResourceUri, Scopes, UnixTime, syntax::is_loopback};
 use portcullis_state_store::records::RecordStore;
 use tokio::runtime::Handle;
 use url::Url;
@@ -24,7 +24,7 @@ use crate::{
     limits::AddressLimits,
     observer::{BrokerEvent, BrokerObserver, EndReason, GrantOwner},
     pages::Layout,
-    records::{CLIENTS, GRANTS},
+    records::{CLIENTS, GRANTS, OwnerRecord, SharedGrantEnd},
     settings::BrokerSettings,
     store::{BrokerStore, EndListener, EndedGrant, sealed_records::SealedRecords},
 };
@@ -194,6 +194,17 @@ impl Broker {
         Ok(false)
     }
 
+    /// Reads the ends that other replicas have added to the store, so that their tokens are rejected
+    /// here as well, and reports them to the observer. Call it twice a second if other replicas use
+    /// the same store, also before [`load_ends`](Self::load_ends) has succeeded. The clocks of
+    /// replicas may differ by 5 s.
+    ///
+    /// # Errors
+    /// Fails when the store cannot be read. Ends are then found by the next call that succeeds.
+    pub async fn refresh_ends(&self) -> Result<(), StoreError> {
+        self.store.refresh_ends().await
+    }
+
     /// Returns the public keys of access tokens.
     pub fn public_keys(&self) -> JwkSet {
         self.keys.public_keys()
@@ -282,6 +293,16 @@ impl EndListener for Listener {
                 }
             });
         }
+    }
+
+    fn grant_ended_elsewhere(&self, id: &str, at: UnixTime, end: Option<&SharedGrantEnd>) {
+        let owner = end.and_then(|end| end.owner.as_ref());
+        self.observer.observe(&BrokerEvent::GrantEndedElsewhere {
+            grant_id: id,
+            owner: owner.map(OwnerRecord::owner),
+            reason: end.map(|end| end.reason),
+            at,
+        });
     }
 }
 

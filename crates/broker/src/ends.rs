@@ -3,10 +3,13 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use portcullis_metadata::UnixTime;
 use portcullis_verifier::{RevokedTokens, TrustedIssuer};
 
@@ -21,9 +24,23 @@ pub struct Ends {
     entries: RwLock<HashMap<Box<str>, UnixTime>>,
     /// The issuer of these tokens, whose verified tokens are cached.
     issuer: RwLock<Weak<TrustedIssuer>>,
+    /// Whether ends of other processes may be missing, because they were never read.
+    is_incomplete: AtomicBool,
+    /// When the ends of other processes were read the last time.
+    read: Mutex<Option<UnixTime>>,
 }
 
 impl Ends {
+    /// Returns a table for a process that may start before it can read the ends of others. No token
+    /// is verified until [`Broker::load_ends`](crate::Broker::load_ends) or
+    /// [`Broker::refresh_ends`](crate::Broker::refresh_ends) has read them.
+    pub fn incomplete() -> Self {
+        Self {
+            is_incomplete: AtomicBool::new(true),
+            ..Self::default()
+        }
+    }
+
     /// Sets the issuer whose cached tokens are verified again after each end.
     pub fn set_issuer(&self, issuer: &Arc<TrustedIssuer>) {
         *self.issuer.write() = Arc::downgrade(issuer);
@@ -48,6 +65,17 @@ impl Ends {
         }
     }
 
+    /// Returns when the ends of other processes were read the last time.
+    pub(crate) fn last_read(&self) -> Option<UnixTime> {
+        *self.read.lock()
+    }
+
+    /// Records that all ends are known that were stored before this time.
+    pub(crate) fn set_read(&self, at: UnixTime) {
+        *self.read.lock() = Some(at);
+        self.is_incomplete.store(false, Ordering::Release);
+    }
+
     /// Returns whether the grant or access token with this identifier ended.
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.entries.read().contains_key(id)
@@ -59,6 +87,10 @@ impl RevokedTokens for Ends {
         let entries = self.entries.read();
         let mut ids = sid.into_iter().chain(jti);
         ids.any(|id| entries.contains_key(id))
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.is_incomplete.load(Ordering::Acquire)
     }
 }
 

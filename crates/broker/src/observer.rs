@@ -1,6 +1,8 @@
 //! [`BrokerObserver`]: what happened, for the log, the audit trail and metrics.
 
+use portcullis_metadata::UnixTime;
 use portcullis_reason_codes::ReasonCodes;
+use serde::{Deserialize, Serialize};
 
 /// Receives what happened. It is called on the task of a request and must not block.
 pub trait BrokerObserver: Send + Sync + 'static {
@@ -71,6 +73,18 @@ pub enum BrokerEvent<'a> {
         /// Why it ended.
         reason: EndReason,
     },
+    /// A grant ended at another replica, which has reported it. This one has learned of it now.
+    GrantEndedElsewhere {
+        /// The identifier of the grant (`sid`).
+        grant_id: &'a str,
+        /// The user and the client. `None` if no token was issued yet, or if that is unknown.
+        owner: Option<GrantOwner<'a>>,
+        /// Why it ended. `None` if that is unknown: another version or a key that this replica does
+        /// not have wrote it.
+        reason: Option<EndReason>,
+        /// When it ended, by the clock of the other replica.
+        at: UnixTime,
+    },
 }
 
 /// To which user and client a grant belongs.
@@ -83,7 +97,8 @@ pub struct GrantOwner<'a> {
 }
 
 /// Why a grant ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ReasonCodes)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ReasonCodes, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
     /// The client revoked its token.

@@ -7,6 +7,8 @@ use portcullis_state_store::records::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::observer::{EndReason, GrantOwner};
+
 /// The registered clients, by their identifiers.
 pub(crate) const CLIENTS: Table = Table("broker_clients");
 /// The registered clients that were never used, by the time of their registration.
@@ -25,6 +27,9 @@ pub(crate) const SIGN_INS: Table = Table("broker_sign_ins");
 pub(crate) const GRANTS_OF_SIGN_INS: Table = Table("broker_grants_of_sign_ins");
 /// What ended before its access tokens expire, by `sid` or `jti`.
 pub(crate) const ENDS: Table = Table("broker_ends");
+/// The same ends for other replicas, by the time of each, as 8 bytes in big-endian order, and `sid`
+/// or `jti`.
+pub(crate) const ENDS_BY_TIME: Table = Table("broker_ends_by_time");
 /// The assertions that were used, by a hash of issuer and `jti`.
 pub(crate) const ASSERTIONS: Table = Table("broker_assertions");
 /// The logout tokens that were used, by a hash of provider and `jti`.
@@ -107,6 +112,28 @@ pub(crate) struct EndRecord {
     pub(crate) at: u64,
 }
 
+/// The end of a grant or of an access token, as it is told to other replicas.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SharedEndRecord {
+    /// `None` if only an access token ended.
+    pub(crate) grant: Option<SharedGrantEnd>,
+}
+
+/// The end of a grant.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SharedGrantEnd {
+    /// `None` if no token was issued.
+    pub(crate) owner: Option<OwnerRecord>,
+    pub(crate) reason: EndReason,
+}
+
+/// To which user and client a grant belongs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OwnerRecord {
+    pub(crate) subject: Box<str>,
+    pub(crate) client_id: Box<str>,
+}
+
 impl CodeRecord {
     pub(crate) fn new(code: &AuthorizationCode) -> Self {
         Self {
@@ -128,6 +155,15 @@ impl CodeRecord {
             key: None,
             is_refreshable: self.is_refreshable,
         })
+    }
+}
+
+impl OwnerRecord {
+    pub(crate) fn owner(&self) -> GrantOwner<'_> {
+        GrantOwner {
+            subject: &self.subject,
+            client_id: &self.client_id,
+        }
     }
 }
 

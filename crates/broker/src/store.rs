@@ -7,6 +7,7 @@ mod listing;
 mod refresh_token;
 mod rotation;
 pub(crate) mod sealed_records;
+mod shared_ends;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use portcullis_authorization_server::{
 use portcullis_metadata::{Secret, UnixTime};
 use portcullis_state_store::records::Table;
 use portcullis_verifier::LogoutToken;
+use portcullis_verifier::RevokedTokens as _;
 use sha2::{Digest as _, Sha256};
 
 use self::sealed_records::{Current, SealedRecords};
@@ -26,7 +28,9 @@ pub(crate) use self::{ending::EndedGrant, refresh_token::RefreshToken};
 use crate::{
     ends::Ends,
     observer::EndReason,
-    records::{ASSERTIONS, GRANTS, GrantRecord, LOGOUT_TOKENS, SIGN_INS, SignInRecord},
+    records::{
+        ASSERTIONS, GRANTS, GrantRecord, LOGOUT_TOKENS, SIGN_INS, SharedGrantEnd, SignInRecord,
+    },
     settings::{BrokerSettings, Lifetimes},
 };
 
@@ -63,7 +67,15 @@ pub(crate) struct BrokerStore {
 /// Is told which grants have ended.
 pub(crate) trait EndListener: Send + Sync {
     fn grant_ended(&self, id: &str, ended: EndedGrant, reason: EndReason);
+
+    /// Called for a grant that has ended at another replica. `end` is `None` if it cannot be read.
+    fn grant_ended_elsewhere(&self, id: &str, at: UnixTime, end: Option<&SharedGrantEnd>);
 }
+
+/// The ends of other replicas are not known yet.
+#[derive(Debug, thiserror::Error)]
+#[error("the ends of sign-ins at other replicas are not known yet")]
+struct EndsUnknown;
 
 /// Other requests changed the same records too often.
 #[derive(Debug, thiserror::Error)]
@@ -249,6 +261,9 @@ impl Store for BrokerStore {
     }
 
     async fn is_active(&self, token: &IssuedToken) -> Result<bool, StoreError> {
+        if !self.ends.is_complete() {
+            return Err(sealed_records::failed(EndsUnknown));
+        }
         let mut ids = token.grant_id.iter().chain(&token.id);
         Ok(!ids.any(|id| self.ends.contains(id)))
     }

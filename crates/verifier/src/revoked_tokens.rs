@@ -11,4 +11,10 @@ pub trait RevokedTokens: fmt::Debug + Send + Sync + 'static {
     /// Returns whether the token with these claims was revoked: `sid`, the session to which it
     /// belongs, and `jti`, its own identifier.
     fn is_revoked(&self, sid: Option<&str>, jti: Option<&str>) -> bool;
+
+    /// Returns whether all revocations are known. Until they are, no token of the issuer is
+    /// verified: [`VerifyError::IssuerUnavailable`](crate::VerifyError::IssuerUnavailable).
+    fn is_complete(&self) -> bool {
+        true
+    }
 }

@@ -1,6 +1,7 @@
 //! The end of grants.
 
 use portcullis_authorization_server::StoreError;
+use portcullis_metadata::UnixTime;
 
 use super::{
     BrokerStore, LEEWAY, MAX_ATTEMPTS, MAX_ENDS,
@@ -10,9 +11,12 @@ use super::{
     contention,
     sealed_records::SealedChange,
 };
-use crate::records::{
-    ENDS, EndRecord, GRANTS, GRANTS_OF_SIGN_INS, GRANTS_OF_USERS, GrantTerms, SIGN_INS,
-    SignInRecord,
+use crate::{
+    observer::EndReason,
+    records::{
+        ENDS, EndRecord, GRANTS, GRANTS_OF_SIGN_INS, GRANTS_OF_USERS, GrantTerms, OwnerRecord,
+        SIGN_INS, SharedEndRecord, SharedGrantEnd, SignInRecord,
+    },
 };
 
 /// A grant that has ended now.
@@ -24,18 +28,37 @@ pub(crate) struct EndedGrant {
     pub(crate) sign_in: Option<SignInRecord>,
 }
 
+impl EndedGrant {
+    /// Returns whether anything of the grant was stored.
+    fn existed(&self) -> bool {
+        self.terms.is_some() || self.sign_in.is_some()
+    }
+
+    fn shared(&self, reason: EndReason) -> SharedEndRecord {
+        let owner = self.terms.as_ref().map(|terms| OwnerRecord {
+            subject: terms.subject.clone(),
+            client_id: terms.client_id.clone(),
+        });
+        SharedEndRecord {
+            grant: Some(SharedGrantEnd { owner, reason }),
+        }
+    }
+}
+
 impl BrokerStore {
     /// Ends a grant. The access tokens that were issued for it are rejected from now on, even if
     /// this fails; after a failure, only until the process ends.
     pub(crate) async fn end(&self, id: &str) -> Result<(), StoreError> {
         let now = self.now();
-        let until = now.saturating_add(self.lifetimes.access_token + LEEWAY);
-        self.ends.add(id, until, now);
+        self.ends.add(id, self.end_expiry(now), now);
         for _ in 0..MAX_ATTEMPTS {
             let mut change = self.records.change();
             let ended = self.delete_grant(&mut change, id).await?;
-            change.put(ENDS, id.as_bytes(), &EndRecord { at: now.as_secs() }, until)?;
-            change.expect_below(ENDS, MAX_ENDS);
+            let is_first = ended.existed() || !self.is_stored_end(id).await?;
+            self.put_end(&mut change, id)?;
+            if is_first {
+                self.share_end(&mut change, id, ended.shared(self.reason))?;
+            }
             if change.commit().await? {
                 self.listener.grant_ended(id, ended, self.reason);
                 return Ok(());
@@ -47,15 +70,28 @@ impl BrokerStore {
     /// Adds the end of an access token.
     pub(super) async fn add_end(&self, id: &str) -> Result<(), StoreError> {
         let now = self.now();
-        let until = now.saturating_add(self.lifetimes.access_token + LEEWAY);
         let mut change = self.records.change();
-        change.put(ENDS, id.as_bytes(), &EndRecord { at: now.as_secs() }, until)?;
-        change.expect_below(ENDS, MAX_ENDS);
+        self.put_end(&mut change, id)?;
+        if !self.is_stored_end(id).await? {
+            self.share_end(&mut change, id, SharedEndRecord { grant: None })?;
+        }
         if !change.commit().await? {
             return Err(contention());
         }
-        self.ends.add(id, until, now);
+        self.ends.add(id, self.end_expiry(now), now);
         Ok(())
+    }
+
+    /// Returns until when an access token can be valid that ends now.
+    pub(super) fn end_expiry(&self, now: UnixTime) -> UnixTime {
+        now.saturating_add(self.lifetimes.access_token + LEEWAY)
+    }
+
+    fn put_end(&self, change: &mut SealedChange<'_>, id: &str) -> Result<(), StoreError> {
+        let now = self.now();
+        let end = EndRecord { at: now.as_secs() };
+        change.expect_below(ENDS, MAX_ENDS);
+        change.put(ENDS, id.as_bytes(), &end, self.end_expiry(now))
     }
 
     /// Removes a grant, its sign-in and their entries in the indexes. They must be those that were
@@ -141,25 +177,5 @@ impl BrokerStore {
         let keys = self.records.keys_after_prefix(table, prefix, limit).await?;
         let ids = keys.iter().filter_map(|key| std::str::from_utf8(key).ok());
         Ok(ids.map(Box::from).collect())
-    }
-
-    /// Reads the ends of earlier processes.
-    pub(crate) async fn load_ends(&self) -> Result<(), StoreError> {
-        const PAGE: usize = 1000;
-        let mut after: Option<Box<[u8]>> = None;
-        loop {
-            let store = self.records.plain();
-            let page = store.scan(ENDS, &[], after.as_deref(), PAGE).await;
-            let page = page.map_err(super::sealed_records::failed)?;
-            for (key, record) in &page {
-                if let Ok(id) = std::str::from_utf8(key) {
-                    self.ends.add(id, record.expires, self.now());
-                }
-            }
-            match page.last() {
-                Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-                _ => return Ok(()),
-            }
-        }
     }
 }

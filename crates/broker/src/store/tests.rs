@@ -4,6 +4,7 @@ mod clients;
 mod codes;
 mod listing;
 mod rotation;
+mod shared_ends;
 
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ impl EndListener for Ended {
     fn grant_ended(&self, id: &str, _: EndedGrant, reason: EndReason) {
         self.0.lock().push((id.into(), reason));
     }
+
+    fn grant_ended_elsewhere(&self, _: &str, _: UnixTime, _: Option<&SharedGrantEnd>) {}
 }
 
 pub(super) struct Fixture {
@@ -46,6 +49,8 @@ pub(super) struct Fixture {
     pub(super) ended: Arc<Ended>,
     pub(super) ends: Arc<Ends>,
     pub(super) records: Arc<MemoryRecords>,
+    keys: Arc<BrokerKeys>,
+    settings: BrokerSettings,
 }
 
 impl Fixture {
@@ -67,10 +72,34 @@ impl Fixture {
         };
         change(&mut settings);
         let clock = ManualClock::new();
-        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
-        let records = Arc::new(MemoryRecords::new(Arc::clone(&shared)));
+        let records = Arc::new(MemoryRecords::new(Arc::new(clock.clone())));
         let keys = BrokerKeys::parse(&BrokerKeys::generate().unwrap()).unwrap();
-        let sealed = SealedRecords::new(Arc::clone(&records) as _, Arc::new(keys), shared);
+        Self::assemble(settings, clock, records, Arc::new(keys))
+    }
+
+    /// Returns a store with this clock over the same records.
+    pub(super) fn replica(&self, clock: ManualClock) -> Self {
+        self.replica_with_keys(clock, Arc::clone(&self.keys))
+    }
+
+    /// Returns a store with this clock and these keys over the same records.
+    pub(super) fn replica_with_keys(&self, clock: ManualClock, keys: Arc<BrokerKeys>) -> Self {
+        Self::assemble(
+            self.settings.clone(),
+            clock,
+            Arc::clone(&self.records),
+            keys,
+        )
+    }
+
+    fn assemble(
+        settings: BrokerSettings,
+        clock: ManualClock,
+        records: Arc<MemoryRecords>,
+        keys: Arc<BrokerKeys>,
+    ) -> Self {
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let sealed = SealedRecords::new(Arc::clone(&records) as _, Arc::clone(&keys), shared);
         let ended = Arc::new(Ended::default());
         let ends = Arc::new(Ends::default());
         let listener = Arc::clone(&ended) as _;
@@ -80,6 +109,8 @@ impl Fixture {
             ended,
             ends,
             records,
+            keys,
+            settings,
         }
     }
 

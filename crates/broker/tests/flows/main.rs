@@ -20,6 +20,7 @@ mod random_requests;
 mod refresh;
 mod registration;
 mod remembered;
+mod replicas;
 mod sign_in;
 mod store;
 mod support;

@@ -77,6 +77,15 @@ impl BrokerObserver for Events {
 }
 
 impl Events {
+    /// Returns the number of events that contain a text.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        self.0
+            .lock()
+            .iter()
+            .filter(|event| event.contains(text))
+            .count()
+    }
+
     pub(crate) fn contains(&self, text: &str) -> bool {
         self.0.lock().iter().any(|event| event.contains(text))
     }
@@ -99,6 +108,11 @@ impl Setup {
         let records = Arc::new(MemoryRecords::new(Arc::new(clock.clone())));
         let keys = BrokerKeys::parse(&BrokerKeys::generate().unwrap()).unwrap();
         Self::assemble(settings, clock, records, Arc::new(keys))
+    }
+
+    /// Returns another broker over the same records and keys.
+    pub(crate) fn replica(&self) -> Self {
+        self.restarted(|_| ())
     }
 
     /// Returns a broker with other settings over the same records and keys, as after a restart.

@@ -26,6 +26,8 @@ use crate::{
 
 /// How long an introspected token is valid if the response has no `exp`.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(30);
+/// The `retry_after` while revocations may be missing.
+const RETRY_AFTER_INCOMPLETE: Duration = Duration::from_secs(1);
 
 /// A token and the issuer that verifies it.
 struct Routed<'a> {
@@ -268,7 +270,11 @@ fn check_not_revoked(settings: &IssuerSettings, principal: &Principal) -> Result
     let text = |name| principal.claim(name).and_then(Value::as_str);
     if revoked.is_revoked(text("sid"), text("jti")) {
         Err(VerifyError::Revoked)
-    } else {
+    } else if revoked.is_complete() {
         Ok(())
+    } else {
+        Err(VerifyError::IssuerUnavailable {
+            retry_after: RETRY_AFTER_INCOMPLETE,
+        })
     }
 }
