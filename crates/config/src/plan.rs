@@ -160,6 +160,7 @@ impl Plan {
                 shared,
                 &sound_url,
                 &sound_session,
+                config.broker.is_some(),
                 &mut errors.table("shared"),
             )
         });
@@ -222,7 +223,8 @@ impl Plan {
         );
         warnings.extend(sessions::warnings(&config.session));
         if let (Some(broker), Some(directory)) = (&config.broker, &state_dir) {
-            warnings.extend(broker::warnings(broker, directory.as_deref()));
+            let is_kept = directory.is_some() || config.shared.is_some();
+            warnings.extend(broker::warnings(broker, is_kept));
         }
         let of_administrators = admin
             .iter()

@@ -164,7 +164,7 @@ mod tests {
             ),
             (
                 "shared.redis = 'redis://127.0.0.1'",
-                "shared.redis shared.strict",
+                "shared.assume_durable shared.redis shared.strict",
             ),
             (
                 "audit.target = 'stdout'",

@@ -21,7 +21,7 @@ use super::{
     limits::exchange::{self, CurrentLimits},
     persistence::session_persistence,
     reload::Reloader,
-    replicas::{Replicas, revocations::CurrentRevocations},
+    replicas::{Replicas, broker_ends, revocations::CurrentRevocations},
     sessions::{shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
     state::ServerState,
 };
@@ -80,6 +80,9 @@ impl BackgroundTasks {
             ));
         }
         if let Some(broker) = process.broker {
+            if broker.is_shared {
+                tokio::spawn(broker_ends::follow(Arc::clone(state)));
+            }
             tokio::spawn(broker::sweep::sweep(broker));
         }
         let (last_sessions, sessions_at_shutdown) = oneshot::channel();

@@ -96,15 +96,14 @@ impl Persistence {
         };
         let broker = match (&plan.broker, &directory) {
             (None, _) => None,
-            (Some(_), Ok(None)) => {
-                Some(BrokerPersistence::in_memory(plan, Arc::clone(&clock) as _)?)
+            (Some(_), Err(error)) if plan.replicas.is_none() => {
+                return Err(anyhow!(broker::persistence::refusal(error)));
             }
-            (Some(_), Ok(Some(directory))) => Some(BrokerPersistence::open(
-                plan,
-                directory,
-                Arc::clone(&clock) as _,
-            )?),
-            (Some(_), Err(error)) => return Err(anyhow!(broker::persistence::refusal(error))),
+            (Some(_), directory) => {
+                let directory = directory.as_ref().ok().and_then(Option::as_ref);
+                let clock = Arc::clone(&clock) as _;
+                Some(BrokerPersistence::open(plan, directory, clock).await?)
+            }
         };
         let opened = directory.and_then(|directory| {
             SessionPersistence::open(plan, directory, Arc::clone(&clock) as _)
@@ -137,7 +136,7 @@ impl Persistence {
         let examined = || directory.and_then(|directory| StateDirectory::examine(directory).err());
         if plan.session.without_state == WithoutState::Refuse {
             found.extend(examined().map(|error| refusal(&error)));
-        } else if plan.broker.is_some() {
+        } else if plan.broker.is_some() && plan.replicas.is_none() {
             found.extend(examined().map(|error| broker::persistence::refusal(&error)));
         }
         found.extend(broker::persistence::examine_keys(plan));

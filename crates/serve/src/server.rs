@@ -224,7 +224,7 @@ async fn run(
         &mut persistence,
     );
     let broker = match (&plan.broker, broker) {
-        (Some(_), None) => Some(BrokerPersistence::in_memory(&plan, clock)?),
+        (Some(_), None) => Some(BrokerPersistence::open(&plan, None, clock).await?),
         (_, broker) => broker,
     };
     let process = process.with_broker(broker.map(BrokerProcess::new));

@@ -23,4 +23,9 @@ pub struct SharedStore {
     /// Answers 503 to every request while Redis cannot be used.
     #[serde(default)]
     pub strict: bool,
+    /// Confirms that Redis keeps the records of the broker: `appendonly yes`, `appendfsync always`
+    /// and no eviction of keys. Only where the user of Redis cannot have `CONFIG GET`, with which
+    /// the server checks that.
+    #[serde(default)]
+    pub assume_durable: bool,
 }

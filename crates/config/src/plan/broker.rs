@@ -58,7 +58,7 @@ pub(super) fn plan(
     errors: &mut Diagnostics<'_>,
 ) -> Option<BrokerPlan> {
     let fingerprint = fingerprint::broker(config, broker, issuer.as_str());
-    check_replicas(config, errors);
+    check_replicas(config, broker, errors);
     let resources = BrokerResources::new(config, resources, errors);
     let default_resource = errors.take(
         "default_resource",
@@ -96,12 +96,13 @@ pub(super) fn plan(
     })
 }
 
-/// Rejects replicas, whose brokers do not share their state yet.
-fn check_replicas(config: &Config, errors: &mut Diagnostics<'_>) {
-    if config.shared.is_some() {
+/// Requires common keys of all replicas.
+fn check_replicas(config: &Config, broker: &Broker, errors: &mut Diagnostics<'_>) {
+    if config.shared.is_some() && broker.keys.is_none() {
         errors.add(
-            "",
-            "several replicas of a server with a [broker] are not supported yet; remove [shared], and run one server",
+            "keys",
+            "with [shared], all replicas must have the same keys; set keys to the source of them, such as { file = \"/path\" }: the \
+             content of the file broker-keys that a server without [shared] generates in its state directory",
         );
     }
 }

@@ -20,10 +20,12 @@ pub struct ReplicasPlan {
     pub redis: RedisSettings,
     /// Whether every request gets 503 while Redis cannot be used.
     pub strict: bool,
+    /// Whether the durability of Redis is confirmed, so that it is not checked for the broker.
+    pub assumes_durable: bool,
 }
 
 /// Validates the table. `sessions` are valid settings of sessions: those of the configuration, or
-/// the default.
+/// the default. `has_broker` is whether replicas share the records of a broker as well.
 ///
 /// Adds an error for each value that is invalid and each file that cannot be read. Returns `None`
 /// if there is one.
@@ -31,8 +33,15 @@ pub(super) fn plan(
     configured: &SharedStore,
     base_url: &Url,
     sessions: &Session,
+    has_broker: bool,
     errors: &mut Diagnostics<'_>,
 ) -> Option<ReplicasPlan> {
+    if configured.assume_durable && !has_broker {
+        errors.add(
+            "assume_durable",
+            "assume_durable has no effect without [broker]: sessions need no durable Redis; remove it",
+        );
+    }
     let url = errors.take("redis", parse_url(&configured.redis));
     let password = errors.take(
         "password",
@@ -65,6 +74,7 @@ pub(super) fn plan(
     Some(ReplicasPlan {
         redis,
         strict: configured.strict,
+        assumes_durable: configured.assume_durable,
     })
 }
 
@@ -147,6 +157,7 @@ mod tests {
             password: None,
             ca_file: None,
             strict: false,
+            assume_durable: false,
         }
     }
 
@@ -157,6 +168,7 @@ mod tests {
                 configured,
                 &base_url,
                 &Session::default(),
+                false,
                 &mut errors.table("shared"),
             )
         });
@@ -230,6 +242,7 @@ mod tests {
             password: Some(SecretSource::File("/nowhere".into())),
             ca_file: Some("/nowhere".into()),
             strict: false,
+            assume_durable: false,
         };
         let error = plan(&configured).err().unwrap();
         for key in ["shared.redis", "shared.password", "shared.ca_file"] {

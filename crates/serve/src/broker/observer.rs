@@ -5,9 +5,10 @@ mod log;
 use portcullis_audit::{BrokerAction, BrokerEvent as Audited};
 use portcullis_broker::{BrokerEvent, BrokerObserver, EndReason, GrantOwner};
 use portcullis_endpoint::{StreamEndReason, StreamRequest};
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{Issuer, UnixTime};
 use portcullis_session::{EndReason as SessionEndReason, EndScope, EndTicket};
 use portcullis_telemetry::metrics::BrokerMetrics;
+use portcullis_verifier::Principal;
 use serde_json::Value;
 
 use crate::{sessions::unrecorded, state::Process};
@@ -52,11 +53,42 @@ impl BrokerEvents {
         if let Some(subject) = user {
             self.end_sessions(subject);
         }
+        self.end_streams(grant_id, user, |_| true);
+    }
+
+    /// The other replica has reported the end, and has ended the sessions of the user everywhere.
+    fn grant_ended_elsewhere(
+        &self,
+        grant_id: &str,
+        owner: Option<GrantOwner<'_>>,
+        reason: Option<EndReason>,
+        at: UnixTime,
+    ) {
+        let user = owner
+            .filter(|_| reason.is_some_and(EndReason::is_about_user))
+            .map(|owner| owner.subject);
+        // The user may have signed in again before this replica learned of the end.
+        let was_issued_before = |principal: &Principal| {
+            let issued = principal.claims().get("iat").and_then(Value::as_u64);
+            issued.is_none_or(|issued| issued <= at.as_secs())
+        };
+        self.end_streams(grant_id, user, was_issued_before);
+    }
+
+    /// Ends the streams of a grant and, if there is a user, those that were opened with a token of
+    /// the user that `is_of_end` selects.
+    fn end_streams(
+        &self,
+        grant_id: &str,
+        user: Option<&str>,
+        is_of_end: impl Fn(&Principal) -> bool,
+    ) {
         let is_ended = |request: &StreamRequest<'_>| {
             request.principal.is_some_and(|principal| {
                 let is_of_grant =
                     principal.claims().get("sid").and_then(Value::as_str) == Some(grant_id);
-                let is_of_user = user.is_some() && principal.subject() == user;
+                let is_of_user =
+                    user.is_some() && principal.subject() == user && is_of_end(principal);
                 *principal.issuer() == self.issuer && (is_of_grant || is_of_user)
             })
         };
@@ -118,13 +150,19 @@ impl BrokerObserver for BrokerEvents {
         if let Some(metrics) = self.metrics() {
             count(metrics, event);
         }
-        if let BrokerEvent::GrantEnded {
-            grant_id,
-            owner,
-            reason,
-        } = *event
-        {
-            self.grant_ended(grant_id, owner, reason);
+        match *event {
+            BrokerEvent::GrantEnded {
+                grant_id,
+                owner,
+                reason,
+            } => self.grant_ended(grant_id, owner, reason),
+            BrokerEvent::GrantEndedElsewhere {
+                grant_id,
+                owner,
+                reason,
+                at,
+            } => self.grant_ended_elsewhere(grant_id, owner, reason, at),
+            _ => {}
         }
     }
 }
@@ -144,7 +182,8 @@ fn count(metrics: &BrokerMetrics, event: &BrokerEvent<'_>) {
     }
 }
 
-/// Returns what is audited. `None` for a rejected request: anybody can send many.
+/// Returns what is audited. `None` for a rejected request, because anybody can send many, and for an
+/// end at another replica, which audits it.
 fn action<'a>(issuer: &'a str, event: &BrokerEvent<'a>) -> Option<BrokerAction<'a>> {
     let of = |event| BrokerAction {
         event,

@@ -17,6 +17,8 @@ use portcullis_state_store::{
 };
 use zeroize::Zeroizing;
 
+use crate::replicas::open_records;
+
 /// The key of the configuration that most errors are about.
 const KEYS: &str = "broker.keys";
 
@@ -26,6 +28,8 @@ pub(crate) struct BrokerPersistence {
     pub(crate) keys: KeysOrigin,
     /// The file of the records, if they are in one.
     pub(crate) records_file: Option<PathBuf>,
+    /// Whether other replicas use the same records.
+    pub(crate) is_shared: bool,
 }
 
 /// Where the keys of the broker come from.
@@ -57,13 +61,34 @@ impl BrokerPersistence {
             records: Arc::new(MemoryRecords::new(clock)),
             keys,
             records_file: None,
+            is_shared: false,
         })
     }
 
+    /// Opens the records of all replicas in Redis or, if there is one replica, those in the state
+    /// directory. Keeps everything in memory if there is neither. Fails with the key of the
+    /// configuration and the fix if something cannot be used: without its records, a broker would
+    /// forget which tokens it revoked.
+    pub(crate) async fn open(
+        plan: &Plan,
+        directory: Option<&StateDirectory>,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        match (&plan.replicas, directory) {
+            (Some(replicas), _) => Ok(Self {
+                records: open_records(replicas, clock).await?,
+                keys: KeysOrigin::Configured,
+                records_file: None,
+                is_shared: true,
+            }),
+            (None, Some(directory)) => Self::open_directory(plan, directory, clock),
+            (None, None) => Self::in_memory(plan, clock),
+        }
+    }
+
     /// Opens the records in the state directory, and the keys in it if they are not configured.
-    /// Missing ones are generated. Fails with the key of the configuration and the fix if something
-    /// cannot be used: without its records, a broker would forget which tokens it revoked.
-    pub(crate) fn open(
+    /// Missing keys are generated.
+    pub(super) fn open_directory(
         plan: &Plan,
         directory: &StateDirectory,
         clock: Arc<dyn Clock>,
@@ -82,6 +107,7 @@ impl BrokerPersistence {
             records: Arc::new(records),
             keys,
             records_file: Some(directory.path().join(StateDirectory::RECORDS)),
+            is_shared: false,
         })
     }
 }
@@ -123,6 +149,14 @@ pub(crate) fn foreign_records(records: &Path, keys: &KeysOrigin) -> Diagnostic {
         "the records in {records} were written with other keys than those in {keys}; restore these keys from a backup, or {both} to \
          begin anew, which signs all users out"
     ))
+}
+
+/// Returns why a replica does not start whose keys are not those of the others, and the fixes.
+pub(crate) fn foreign_shared_records() -> Diagnostic {
+    diagnostic(
+        "the shared records of the broker were written with other keys; give every replica the same keys, or delete the records of \
+         the broker in Redis to begin anew, which signs all users out",
+    )
 }
 
 fn is_configured(plan: &Plan) -> bool {

@@ -7,7 +7,7 @@ use portcullis_broker::{Broker, Ends};
 use portcullis_state_store::records::RecordStore;
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use super::persistence::{BrokerPersistence, KeysOrigin, foreign_records};
+use super::persistence::{BrokerPersistence, KeysOrigin, foreign_records, foreign_shared_records};
 
 /// The maximum number of requests that the broker answers at a time.
 const MAX_REQUESTS: usize = 512;
@@ -21,6 +21,8 @@ pub(crate) struct BrokerProcess {
     pub(crate) keys: KeysOrigin,
     /// The file of the records, if they are in one.
     pub(crate) records_file: Option<PathBuf>,
+    /// Whether other replicas use the same records.
+    pub(crate) is_shared: bool,
     /// The ends of grants and tokens, of which the guards ask.
     pub(crate) ends: Arc<Ends>,
     /// The permits to answer a request.
@@ -39,28 +41,41 @@ impl BrokerProcess {
             records,
             keys,
             records_file,
+            is_shared,
         } = persistence;
+        // A replica may start before it can read the ends of others.
+        let ends = match is_shared {
+            true => Ends::incomplete(),
+            false => Ends::default(),
+        };
         Self {
             records,
             keys,
             records_file,
-            ends: Arc::default(),
+            is_shared,
+            ends: Arc::new(ends),
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             bodies: Arc::new(Semaphore::new(MAX_BODIES)),
             control: Handle::current(),
         }
     }
 
-    /// Reads what a broker needs before its first request. Fails if the records cannot be read, or
-    /// were sealed with other keys.
+    /// Reads what a broker needs before its first request. Fails if the records were sealed with other
+    /// keys, or cannot be read. Shared records are read later if they cannot be read now.
     pub(crate) async fn read_records(&self, broker: &Broker) -> anyhow::Result<()> {
-        let cannot_be_read = "state_dir: the records of the broker cannot be read";
         let are_foreign = broker.has_foreign_records().await;
-        if are_foreign.context(cannot_be_read)?
-            && let Some(file) = &self.records_file
-        {
-            return Err(foreign_records(file, &self.keys).into());
+        if matches!(are_foreign, Ok(true)) {
+            let error = match &self.records_file {
+                Some(file) => foreign_records(file, &self.keys),
+                None => foreign_shared_records(),
+            };
+            return Err(error.into());
         }
-        broker.load_ends().await.context(cannot_be_read)
+        match are_foreign.and(broker.load_ends().await) {
+            Err(error) if !self.is_shared => {
+                Err(error).context("state_dir: the records of the broker cannot be read")
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use anyhow::bail;
 use portcullis_config::plan::ReplicasPlan;
 use portcullis_metadata::Clock;
 use portcullis_session::{
@@ -7,6 +8,7 @@ use portcullis_session::{
 };
 use portcullis_state_store::{
     FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations,
+    records::{RecordError, RecordStore, RedisRecords},
 };
 use portcullis_verifier::TokenId;
 use serde_json::json;
@@ -30,6 +32,31 @@ pub(crate) struct Replicas {
     journal: Arc<RedisJournal>,
     /// Whether all requests are rejected while Redis cannot be used.
     strict: bool,
+}
+
+/// Opens the records that the brokers of all replicas share. If Redis cannot be reached now, the
+/// records are connected later, as the sessions are: until then, everything with them fails. Waits
+/// at most 2 s. Fails if Redis can lose records.
+pub(crate) async fn open_records(
+    plan: &ReplicasPlan,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Arc<dyn RecordStore>> {
+    let mut records = RedisRecords::new(&plan.redis, clock)?;
+    if plan.assumes_durable {
+        records = records.assume_durable();
+    }
+    match records.connect().await {
+        Ok(()) => {}
+        Err(RecordError::Redis(_)) => tracing::warn!(
+            "the broker starts without its records in redis; it answers with 503, and its tokens get 503, until redis can be used"
+        ),
+        Err(error @ RecordError::RedisConfig) => bail!(
+            "shared.redis: {error}; the setting is shared.assume_durable = true [{}]",
+            error.code()
+        ),
+        Err(error) => bail!("shared.redis: {error} [{}]", error.code()),
+    }
+    Ok(Arc::new(records))
 }
 
 /// Records in Redis and in the state directory.

@@ -1,7 +1,5 @@
 //! Warnings about brokers that run but should change.
 
-use std::path::Path;
-
 use portcullis_identity_provider::ProviderKind;
 
 use crate::{
@@ -19,11 +17,10 @@ const MUTABLE: &[&str] = &[
     "name",
 ];
 
-/// Returns warnings about the broker. `state_dir` is the directory of state; `None` if everything
-/// is kept in memory.
-pub(in crate::plan) fn warnings(broker: &Broker, state_dir: Option<&Path>) -> Vec<Diagnostic> {
+/// Returns warnings about the broker. `is_kept` is whether its records outlive the process.
+pub(in crate::plan) fn warnings(broker: &Broker, is_kept: bool) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
-    if state_dir.is_none() {
+    if !is_kept {
         warnings.push(
             "broker keeps sign-ins and registered clients in memory only, because there is no state directory: all of them \
              end with the process, and every user must sign in again; set state_dir to a directory"

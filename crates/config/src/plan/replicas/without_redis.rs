@@ -17,6 +17,7 @@ pub(super) fn plan(
     _: &SharedStore,
     _: &Url,
     _: &Session,
+    _: bool,
     errors: &mut Diagnostics<'_>,
 ) -> Option<ReplicasPlan> {
     let text = "[shared] needs a portcullis that was built with the feature `redis`; build it with `--features redis`, or \

@@ -393,17 +393,28 @@ fn an_invalid_resource_is_one_error() {
     );
 }
 
-/// Replicas would not share the state of their brokers.
+/// Replicas whose brokers have keys of their own would not accept each other's tokens.
+#[cfg(feature = "redis")]
 #[test]
-fn replicas_are_rejected() {
-    let lines = "[shared]\nredis = \"redis://127.0.0.1\"\n[broker]";
-    let errors = format!("{:#}", broker(&[("[broker]", lines)]).err().unwrap());
-    let is_about_replicas = |line: &&str| line.starts_with("broker: several replicas");
-    assert_eq!(
-        errors.lines().filter(is_about_replicas).count(),
-        1,
-        "{errors}"
-    );
+fn replicas_need_common_keys() {
+    let shared = "[shared]\nredis = \"redis://127.0.0.1\"\nassume_durable = true\n[broker]";
+    let error = broker(&[("[broker]", shared)]);
+    assert_error(error, "broker.keys", "all replicas must have the same keys");
+
+    let mut keys = NamedTempFile::new().unwrap();
+    keys.write_all(BrokerKeys::generate().unwrap().as_bytes())
+        .unwrap();
+    let keys = format!("{shared}\nkeys = {{ file = {:?} }}", keys.path());
+    let plan = broker(&[("[broker]", &keys)]).unwrap();
+    assert!(plan.replicas.unwrap().assumes_durable);
+    // The records are in Redis.
+    let in_memory = broker(&[
+        ("state_dir = \"/var/lib/portcullis\"", "state_dir = \"off\""),
+        ("[broker]", &keys),
+    ]);
+    let warnings = in_memory.unwrap().warnings;
+    let is_about_memory = |warning: &&Diagnostic| warning.text.contains("in memory only");
+    assert_eq!(warnings.iter().filter(is_about_memory).count(), 0);
 }
 
 /// `check` says what to register at each provider.

@@ -1,6 +1,6 @@
 //! The log lines about the broker.
 
-use portcullis_broker::BrokerEvent;
+use portcullis_broker::{BrokerEvent, EndReason};
 
 /// Logs an event, without the user.
 pub(super) fn log(event: &BrokerEvent<'_>) {
@@ -69,6 +69,15 @@ pub(super) fn log(event: &BrokerEvent<'_>) {
                 grant.id = grant_id,
                 grant.reason = reason.code(),
                 "a grant ended"
+            );
+        }
+        BrokerEvent::GrantEndedElsewhere {
+            grant_id, reason, ..
+        } => {
+            tracing::info!(
+                grant.id = grant_id,
+                grant.reason = reason.as_ref().map(EndReason::code),
+                "a grant ended at another replica"
             );
         }
         _ => {}

@@ -13,7 +13,7 @@ use super::{super::persistence::BrokerPersistence, TestServer, plan};
 
 fn open(directory: &tempfile::TempDir) -> anyhow::Result<BrokerPersistence> {
     let directory = StateDirectory::open(directory.path()).unwrap();
-    BrokerPersistence::open(&plan(&[]), &directory, Arc::new(SystemClock::new()))
+    BrokerPersistence::open_directory(&plan(&[]), &directory, Arc::new(SystemClock::new()))
 }
 
 /// Returns the plan with this state directory.

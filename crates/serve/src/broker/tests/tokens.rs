@@ -40,6 +40,7 @@ impl Signed {
             records: Arc::new(MemoryRecords::new(Arc::new(SystemClock::new()))),
             keys: KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&text).unwrap())),
             records_file: None,
+            is_shared: false,
         };
         Self {
             server: TestServer::with(plan, persistence),
