@@ -1,6 +1,6 @@
 //! Whole sign-ins against an identity provider that the test controls, and attacks on them.
 //!
-//! The comment of each attack begins with the rule of `docs/contribute/broker-threats.md` that it
+//! The comment of each attack begins with the rule of `docs/use/broker-security.md` that it
 //! shows.
 
 #![allow(

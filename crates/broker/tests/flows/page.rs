@@ -11,7 +11,7 @@ const ELSEWHERE: [&str; 4] = ["OR1", "OR2", "OR3", "ST6"];
 
 /// Each rule of the page, with the names in its last column.
 fn rules_of_page(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
-    let page = fs::read_to_string(root.join("../../docs/contribute/broker-threats.md")).unwrap();
+    let page = fs::read_to_string(root.join("../../docs/use/broker-security.md")).unwrap();
     let rows = page.lines().filter_map(|line| {
         let line = line.strip_prefix("| ")?.strip_suffix('|')?;
         let (id, rest) = line.split_once(" | ")?;
