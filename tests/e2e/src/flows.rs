@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::{
-    chromium::Chromium, deployment::USER, devidp, guides, keycloak, metrics, oidc_provider,
+    broker, chromium::Chromium, deployment::USER, devidp, guides, keycloak, metrics, oidc_provider,
     progress::Progress, readers, recorder::Recorder, replicas, restarts, sign_in,
     test_user::TestUser,
 };
@@ -61,6 +61,11 @@ pub(crate) struct Arguments {
     /// Python; a client without them is skipped.
     #[arg(long, group = SEPARATE)]
     restarts: bool,
+    /// Instead, sign in at a broker in front of imitated providers with `login`, `connect` and clients
+    /// of other makers: the TypeScript SDK (v1 and v2) and the Python SDK. Needs Node.js and Python; a
+    /// client without them is skipped.
+    #[arg(long, group = SEPARATE)]
+    broker: bool,
     /// Instead, execute the commands of the README, the guides in `docs/guides` and the pages of
     /// `docs/use`. A page whose programs are missing is skipped. The ports 3000, 3001, 8000, 8080
     /// and 9000 to 9002 must be free.
@@ -117,6 +122,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         block_on(sign_in::run(&environment, &arguments.sign_in_options))
     } else if arguments.restarts {
         block_on(restarts::run(&program, &target, &folder))
+    } else if arguments.broker {
+        block_on(broker::run(&program, &target, &folder))
     } else if arguments.guides {
         block_on(guides::run(
             &program,

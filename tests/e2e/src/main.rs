@@ -7,6 +7,7 @@
 )]
 
 mod authorization;
+mod broker;
 mod canary;
 mod cell;
 mod chromium;
@@ -87,6 +88,7 @@ mod tests {
             "--readers",
             "--sign-in",
             "--restarts",
+            "--broker",
             "--guides",
             "--replicas",
             "--metrics",

@@ -10,7 +10,7 @@ use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy};
 use url::{Url, form_urlencoded};
 
 use super::{expect, recorder::Recorder};
-use form::{Form, forms, links};
+use form::{Form, continued, forms, links};
 
 /// The maximum number of pages and redirects of a sign-in.
 const MAX_STEPS: usize = 10;
@@ -28,6 +28,8 @@ pub(crate) struct Arrival {
 pub(crate) enum Page {
     Login,
     Consent,
+    /// The consent page of a broker, before the pages of its provider.
+    Broker,
 }
 
 /// The user's input.
@@ -82,7 +84,10 @@ pub(crate) async fn visit(
         expect::equal("status of a page", StatusCode::OK, response.status)
             .with_context(|| shown(&String::from_utf8_lossy(&response.body)))?;
         let page = String::from_utf8_lossy(&response.body).into_owned();
-        request = submission(&here, &page, &mut pages, user_input)?;
+        request = match continued(&page) {
+            Some(target) => get(here.join(&target)?),
+            None => submission(&here, &page, &mut pages, user_input)?,
+        };
     }
     bail!("expected a redirect within {MAX_STEPS} steps, got {pages:?}")
 }
@@ -128,12 +133,14 @@ fn submission(
     )
 }
 
-/// Recognizes the pages of Keycloak, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example
+/// Recognizes the pages of Keycloak, the broker, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example
 /// and the development server.
 fn page_of(form: &Form) -> Option<Page> {
     let has = |name| form.fields.contains_key(name);
     if has("password") {
         Some(Page::Login)
+    } else if has("request") && has("decision") {
+        Some(Page::Broker)
     } else if has("accept")
         || has("decision")
         || (has("action") && has("csrf_token"))
@@ -168,9 +175,12 @@ fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
             },
         ),
     ] {
-        form.fields
-            .entry(name.to_owned())
-            .and_modify(|field| value.clone_into(field));
+        form.fields.entry(name.to_owned()).and_modify(|field| {
+            // A broker names the provider in the decision.
+            if !(user_input.consents && field.starts_with("allow:")) {
+                value.clone_into(field);
+            }
+        });
     }
     form.fields.remove(if user_input.consents {
         "cancel"

@@ -16,6 +16,8 @@ pub struct BrokerSettings {
     pub broker: &'static str,
     /// Further tables at the end of the configuration.
     pub tables: &'static str,
+    /// The configured value of `upstream`. Default: the address of the recording upstream.
+    pub upstream: Option<&'static str>,
 }
 
 impl BrokerSettings {
@@ -25,6 +27,7 @@ impl BrokerSettings {
             kind,
             broker: "",
             tables: "",
+            upstream: None,
         }
     }
 }
@@ -97,7 +100,9 @@ impl BrokerServer {
             state = state.as_str(),
             broker = settings.broker,
             provider = idp.table(),
-            upstream = upstream.setting(),
+            upstream = settings
+                .upstream
+                .map_or_else(|| upstream.setting(), str::to_owned),
             tables = settings.tables,
         );
         let mut server = Self {

@@ -29,10 +29,15 @@ pub(super) fn forms(page: &str) -> Vec<Form> {
                     fields: BTreeMap::new(),
                 });
             }
-            Some("input" | "button") => {
+            // The user ticks no box.
+            Some("input") if attribute("type").as_deref() == Some("checkbox") => {}
+            Some(element @ ("input" | "button")) => {
                 if let (Some(form), Some(name)) = (forms.last_mut(), attribute("name")) {
-                    form.fields
-                        .insert(name, attribute("value").unwrap_or_default());
+                    let value = attribute("value").unwrap_or_default();
+                    // Of several buttons with one name, the first one is used.
+                    if element == "input" || !form.fields.contains_key(&name) {
+                        form.fields.insert(name, value);
+                    }
                 }
             }
             _ => {}
@@ -51,6 +56,12 @@ pub(super) fn links(page: &str) -> Vec<String> {
     tags.filter(|tag| tag.starts_with("a "))
         .filter_map(|tag| attribute(tag, "href"))
         .collect()
+}
+
+/// Returns the target of a page that continues elsewhere by itself.
+pub(super) fn continued(page: &str) -> Option<String> {
+    let (_, rest) = page.split_once("http-equiv=\"refresh\" content=\"0;url=")?;
+    Some(unescaped(rest.split('"').next()?))
 }
 
 fn attribute(tag: &str, name: &str) -> Option<String> {
@@ -76,7 +87,8 @@ mod tests {
     fn a_form_is_read_with_its_fields() {
         let page = r#"<body><input name="outside"><form id="f" action="/go?a=1&amp;b=2" method="post">
             <input name="username" type="text"/><input type="hidden" name="code" value="x &amp; y">
-            <button name="accept" value="Yes">Yes</button></form>"#;
+            <input name="remember" type="checkbox" value="on">
+            <button name="accept" value="Yes">Yes</button><button name="accept" value="No">No</button></form>"#;
         let forms = forms(page);
         assert_eq!(forms.len(), 1);
         assert_eq!(forms[0].action, "/go?a=1&b=2");
@@ -90,6 +102,9 @@ mod tests {
             [("accept", "Yes"), ("code", "x & y"), ("username", "")]
         );
         assert!(super::forms("no form").is_empty());
+        let page = r#"<meta http-equiv="refresh" content="0;url=http://a/?b=1&amp;c=2">"#;
+        assert_eq!(continued(page).as_deref(), Some("http://a/?b=1&c=2"));
+        assert_eq!(continued("<meta charset=\"utf-8\">"), None);
         assert_eq!(
             links(r#"<a class="x" href="/a?b&amp;c">x</a><abbr href="no">"#),
             ["/a?b&c"]
