@@ -66,10 +66,11 @@ fn issuer_settings(settings: &ProviderSettings, issuer: Issuer) -> IssuerSetting
     trusted
 }
 
-/// Returns the issuers of an OpenID provider, each with its tenant if the kind has tenants.
-fn issuers(
-    settings: &ProviderSettings,
-) -> Result<Vec<(Option<Box<str>>, Issuer)>, ProviderSettingsError> {
+/// An issuer, and its tenant if the kind of provider has tenants.
+type TenantIssuer = (Option<Box<str>>, Issuer);
+
+/// Returns the issuers of an OpenID provider.
+fn issuers(settings: &ProviderSettings) -> Result<Vec<TenantIssuer>, ProviderSettingsError> {
     if settings.kind.profile().identifier != Identifier::TenantAndObject {
         if !settings.tenants.is_empty() {
             return Err(ProviderSettingsError::TenantsNotSupported);

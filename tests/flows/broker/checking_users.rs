@@ -175,7 +175,5 @@ async fn chunk_of_upstream(stream: &mut EventStream) -> Option<Vec<u8>> {
             }
         }
     };
-    timeout(TIMEOUT, chunk)
-        .await
-        .expect("an event or the end in time")
+    timeout(TIMEOUT, chunk).await.unwrap()
 }

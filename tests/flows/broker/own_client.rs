@@ -43,9 +43,7 @@ impl BrowserProgram {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let opened = timeout(TIMEOUT, opened)
-            .await
-            .expect("the browser is opened");
+        let opened = timeout(TIMEOUT, opened).await.unwrap();
         fs::remove_file(&file).unwrap();
         let mut browser = Browser::default();
         let opened = browser.open(&Url::parse(&opened).unwrap()).await;
