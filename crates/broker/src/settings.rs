@@ -6,7 +6,10 @@ use portcullis_guard::authorize::ClaimRule;
 use portcullis_identity_provider::ProviderSettings;
 use portcullis_metadata::{Issuer, ResourceUri, Scopes, Secret};
 
-use crate::endpoints::Route;
+/// The path of a redirect URI, without the name of the provider.
+pub(crate) const CALLBACK_PATH: &str = "/oauth/callback/";
+/// The path of a back-channel logout URI, without the name of the provider.
+pub(crate) const LOGOUT_PATH: &str = "/oauth/logout/";
 
 /// What an operator decides about the broker.
 #[derive(Clone, Debug)]
@@ -35,18 +38,18 @@ pub struct BrokerSettings {
 impl BrokerSettings {
     /// Returns the redirect URI to register at the provider with this name.
     pub fn redirect_uri(&self, provider: &str) -> String {
-        self.url(Route::Callback(0), provider)
+        self.url(CALLBACK_PATH, provider)
     }
 
     /// Returns the URI to which the provider with this name sends logout tokens, if it supports
     /// that (OpenID Connect Back-Channel Logout 1.0).
     pub fn logout_uri(&self, provider: &str) -> String {
-        self.url(Route::Logout(0), provider)
+        self.url(LOGOUT_PATH, provider)
     }
 
-    fn url(&self, route: Route, provider: &str) -> String {
+    fn url(&self, path: &str, provider: &str) -> String {
         let origin = self.issuer.url().origin().ascii_serialization();
-        format!("{origin}{}{provider}", route.path())
+        format!("{origin}{path}{provider}")
     }
 }
 

@@ -110,7 +110,11 @@ fn configuration(
 
 #[cfg(test)]
 mod tests {
+    use portcullis_discovery::Product;
+    use portcullis_doctor::{Finding, Verdict};
+
     use super::*;
+    use crate::online_check;
 
     /// Both demos are valid, and need neither a file nor a variable.
     #[tokio::test]
@@ -137,5 +141,32 @@ mod tests {
             let expected = application.map(|application| application.redirect_uri().to_owned());
             assert_eq!(redirect_uris, Vec::from_iter(expected));
         }
+    }
+
+    /// The development server accepts the application of the broker.
+    #[tokio::test]
+    async fn the_application_is_accepted() {
+        let address: SocketAddr = ([127, 0, 0, 1], 3000).into();
+        let application = Application::new(address).unwrap();
+        let mut settings = DevIdpSettings::default();
+        application.register(&mut settings);
+        let idp = DevIdp::bind(settings).await.unwrap();
+        let config = configuration(address, idp.issuer(), Some(&application)).unwrap();
+        tokio::spawn(idp.serve(std::future::pending()));
+        let plan = Plan::new(&config).unwrap();
+        let providers = [online_check::Part::Providers];
+        let report = online_check::examine_and_print(
+            &providers,
+            &plan,
+            &config.base_url,
+            Product::default(),
+            false,
+        );
+        let report = report.await.unwrap();
+        assert_eq!(report.first_problem(), None, "{report:#?}");
+        let is_accepted = |finding: &Finding| {
+            finding.rule.id == "provider.application" && finding.verdict == Verdict::Met
+        };
+        assert!(report.findings().any(is_accepted), "{report:#?}");
     }
 }

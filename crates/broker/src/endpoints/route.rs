@@ -2,7 +2,10 @@
 
 use http::Method;
 
-use crate::Broker;
+use crate::{
+    Broker,
+    settings::{CALLBACK_PATH, LOGOUT_PATH},
+};
 
 /// An endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +44,12 @@ impl Route {
             Self::Keys => "/oauth/jwks",
             Self::Authorize => "/oauth/authorize",
             Self::Consent => "/oauth/consent",
-            Self::Callback(_) => "/oauth/callback/",
+            Self::Callback(_) => CALLBACK_PATH,
             Self::Token => "/oauth/token",
             Self::Register => "/oauth/register",
             Self::Revoke => "/oauth/revoke",
             Self::Introspect => "/oauth/introspect",
-            Self::Logout(_) => "/oauth/logout/",
+            Self::Logout(_) => LOGOUT_PATH,
         }
     }
 

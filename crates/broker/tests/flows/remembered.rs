@@ -1,7 +1,6 @@
 //! CO5: a remembered consent.
 
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::authorization::PkceVerifier;
 use serde_json::json;
 use url::Url;
 
@@ -26,11 +25,7 @@ fn setup() -> (Setup, Client) {
 }
 
 fn client(redirect_uri: &str) -> Client {
-    Client {
-        id: DOCUMENT.to_owned(),
-        redirect_uri: redirect_uri.to_owned(),
-        verifier: PkceVerifier::generate().unwrap(),
-    }
+    Client::new(DOCUMENT, redirect_uri)
 }
 
 /// Opens the authorization page, as a navigation from this kind of site.

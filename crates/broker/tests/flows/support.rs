@@ -375,6 +375,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    pub(crate) fn new(id: &str, redirect_uri: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            redirect_uri: redirect_uri.to_owned(),
+            verifier: PkceVerifier::generate().unwrap(),
+        }
+    }
+
     /// Returns the parameters of its authorization request.
     pub(crate) fn request(&self) -> Vec<(&'static str, String)> {
         vec![

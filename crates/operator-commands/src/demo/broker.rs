@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use anyhow::Context as _;
 use portcullis_config::{Config, SecretSource};
-use portcullis_devidp::{ClientSettings, DevIdpSettings, GrantType, Provider};
+use portcullis_devidp::{
+    ClientAuthentication, ClientSettings, DevIdpSettings, GrantType, Provider,
+};
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::{Issuer, Secret, authorization::PkceVerifier};
 use url::Url;
@@ -39,7 +41,9 @@ impl Application {
 
     /// Lets the development server imitate Entra ID, with this application.
     pub(super) fn register(&self, settings: &mut DevIdpSettings) {
-        let mut client = ClientSettings::with_secret(CLIENT_ID, self.secret.clone());
+        let mut client = ClientSettings::public(CLIENT_ID);
+        // The only method with a secret in the metadata of Entra ID.
+        client.authentication = ClientAuthentication::SecretPost(self.secret.clone());
         client.name = Some("the broker of the demo".to_owned());
         client.redirect_uris = vec![self.redirect_uri.clone()];
         client.grant_types = vec![GrantType::AuthorizationCode, GrantType::RefreshToken];

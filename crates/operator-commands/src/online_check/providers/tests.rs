@@ -1,5 +1,7 @@
 //! Providers are examined as the broker uses them.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
 use portcullis_config::{SecretSource, plan::Plan};
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings, GrantType, Provider};
 use portcullis_discovery::Product;
