@@ -1,6 +1,9 @@
 //! Providers are examined as the broker uses them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails where something is missing"
+)]
 
 use portcullis_config::{SecretSource, plan::Plan};
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings, GrantType, Provider};
