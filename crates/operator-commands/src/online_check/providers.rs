@@ -168,5 +168,6 @@ impl Examination<'_> {
     }
 }
 
-#[cfg(all(test, feature = "dev"))]
+#[cfg(test)]
+#[cfg(feature = "dev")]
 mod tests;
