@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BrokerStore, MAX_ATTEMPTS, contention,
-    sealed_records::{SealedChange, failed},
+    sealed_records::{Found, SealedChange, failed},
 };
 use crate::records::{CLIENTS, UNUSED_CLIENTS};
 
@@ -40,7 +40,8 @@ impl BrokerStore {
             let now = self.now();
             let expires = now.saturating_add(self.client_lifetime());
             let mut change = self.records.change();
-            if let Some(current) = self.records.read::<ClientRecord>(CLIENTS, id).await? {
+            let found = self.records.find::<ClientRecord>(CLIENTS, id).await?;
+            if let Found::Current(current) = found {
                 change.expect(CLIENTS, id, &current);
                 change.put(CLIENTS, id, &current.value, expires)?;
                 if current.value.last_used.is_none() {
@@ -52,7 +53,7 @@ impl BrokerStore {
                     registered: now.as_secs(),
                     last_used: None,
                 };
-                change.expect_absent(CLIENTS, id);
+                change.expect_found(CLIENTS, id, found);
                 change.expect_below(CLIENTS, self.max_clients);
                 change.put(CLIENTS, id, &record, expires)?;
                 put_unused(&mut change, id, record.registered, expires);
@@ -87,12 +88,14 @@ impl BrokerStore {
         change.commit().await.map(drop)
     }
 
+    /// Finds a client. One whose record was sealed with a removed key is unknown, so that it
+    /// registers again.
     pub(crate) async fn find_client(&self, id: &str) -> Result<Option<ClientRecord>, StoreError> {
-        let record = self
-            .records
-            .read::<ClientRecord>(CLIENTS, id.as_bytes())
-            .await?;
-        Ok(record.map(|record| record.value))
+        let found = self.records.find(CLIENTS, id.as_bytes()).await?;
+        Ok(match found {
+            Found::Current(current) => Some(current.value),
+            Found::OfRemovedKey(_) | Found::Absent => None,
+        })
     }
 
     /// Records that a registered client got a token, once a day. Its registration then lives at

@@ -33,6 +33,14 @@ pub(crate) struct Current<T> {
     stored: Zeroizing<Vec<u8>>,
 }
 
+/// What there is in the place of a record.
+pub(crate) enum Found<T> {
+    Current(Current<T>),
+    /// A record that was sealed with a key that the operator removed, as it is stored.
+    OfRemovedKey(Zeroizing<Vec<u8>>),
+    Absent,
+}
+
 /// A record that was not sealed with a key of this server, or was changed.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -81,6 +89,23 @@ impl SealedRecords {
             return Ok(None);
         };
         self.open(table, key, value, expires).map(Some)
+    }
+
+    /// As [`read`](Self::read), for records that may be lost with their key.
+    pub(crate) async fn find<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        key: &[u8],
+    ) -> Result<Found<T>, StoreError> {
+        let Some(StoredRecord { value, expires }) =
+            self.store.get(table, key).await.map_err(failed)?
+        else {
+            return Ok(Found::Absent);
+        };
+        if sealed::is_of_removed_epoch(&self.keys, Purpose::Records, &value) {
+            return Ok(Found::OfRemovedKey(value));
+        }
+        self.open(table, key, value, expires).map(Found::Current)
     }
 
     /// Reads the records whose key begins with `prefix`, at most `limit`, each with the rest of its
@@ -149,6 +174,20 @@ impl SealedChange<'_> {
             table,
             key: key.into(),
             expected: Some(current.stored.clone()),
+        });
+    }
+
+    /// Requires that there still is what was found.
+    pub(crate) fn expect_found<T>(&mut self, table: Table, key: &[u8], found: Found<T>) {
+        let expected = match found {
+            Found::Current(current) => Some(current.stored),
+            Found::OfRemovedKey(stored) => Some(stored),
+            Found::Absent => None,
+        };
+        self.change.conditions.push(Condition::Value {
+            table,
+            key: key.into(),
+            expected,
         });
     }
 

@@ -106,3 +106,32 @@ async fn records_of_other_keys_are_recognized() {
     assert!(!with(&rotated).are_foreign(CLIENTS).await.unwrap());
     assert!(!with(&next).are_foreign(CLIENTS).await.unwrap());
 }
+
+/// ST7: a client whose record was sealed with a removed key is unknown, and can register again. One
+/// that was sealed with another key of the same epoch is an error.
+#[tokio::test]
+async fn clients_of_a_removed_key_register_again() {
+    let fixture = Fixture::new();
+    fixture.register("a").await.unwrap();
+    let with = |keys: &str| {
+        let keys = Arc::new(BrokerKeys::parse(keys).unwrap());
+        let records = Arc::clone(&fixture.records) as _;
+        let records = SealedRecords::new(records, keys, Arc::new(fixture.clock.clone()));
+        BrokerStore {
+            records,
+            ..fixture.store.clone()
+        }
+    };
+    let other = BrokerKeys::generate().unwrap();
+    assert!(with(&other).find_client("a").await.is_err());
+    assert!(
+        with(&other)
+            .register_client(&registration("a"))
+            .await
+            .is_err()
+    );
+    let store = with(&other.replace(" 1 ", " 2 "));
+    assert!(store.find_client("a").await.unwrap().is_none());
+    store.register_client(&registration("a")).await.unwrap();
+    assert!(store.find_client("a").await.unwrap().is_some());
+}
