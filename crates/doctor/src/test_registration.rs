@@ -169,7 +169,7 @@ fn rejection(issuer: &Issuer, response: &FetchResponse, names: &SettingNames) ->
             );
             Finding::warning(RESPONSE, text, fix)
         }
-        None if is_absent(status) => Finding::problem(
+        None if matches!(status.as_u16(), 404 | 405 | 410 | 501) => Finding::problem(
             RESPONSE,
             format!(
                 "the registration endpoint answers {status}: the authorization server does not register clients"
@@ -186,17 +186,6 @@ fn rejection(issuer: &Issuer, response: &FetchResponse, names: &SettingNames) ->
             "correct `registration_endpoint`, or remove it from the metadata: clients that register stop here",
         ),
     }
-}
-
-/// Whether this is the status of an endpoint that does not exist.
-fn is_absent(status: StatusCode) -> bool {
-    matches!(
-        status,
-        StatusCode::NOT_FOUND
-            | StatusCode::METHOD_NOT_ALLOWED
-            | StatusCode::GONE
-            | StatusCode::NOT_IMPLEMENTED
-    )
 }
 
 /// Compares the registered redirect URIs with the requested one, as strings.

@@ -1,6 +1,7 @@
 //! [`Setup`]: takes each answer from its option or from the user, and tests it.
 
 mod broker;
+mod question;
 
 use anyhow::{anyhow, bail};
 use portcullis_config::plan::Plan;
@@ -11,6 +12,7 @@ use portcullis_metadata::{EscapedText, Issuer};
 use portcullis_terminal::{counted, tell};
 use tokio::runtime::Runtime;
 
+use self::question::{Question, Rejection};
 use super::{
     answers::Answers,
     issuer::{self, Found},
@@ -35,52 +37,6 @@ pub(super) struct Setup<'a> {
     answers: Answers,
     /// The number of problems that the user has not confirmed.
     problems: usize,
-}
-
-/// Why an answer is not taken.
-enum Rejection {
-    Invalid {
-        reason: String,
-        /// The answer to propose instead.
-        proposal: Option<String>,
-    },
-    /// Nothing more can be asked.
-    Failed(anyhow::Error),
-}
-
-impl Rejection {
-    /// The error of an invalid option.
-    fn into_error(self, option: &str) -> anyhow::Error {
-        match self {
-            Self::Invalid { reason, .. } => anyhow!("{option}: {reason}"),
-            Self::Failed(error) => error,
-        }
-    }
-}
-
-impl From<String> for Rejection {
-    fn from(reason: String) -> Self {
-        Self::Invalid {
-            reason,
-            proposal: None,
-        }
-    }
-}
-
-impl From<anyhow::Error> for Rejection {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// A question, and the option with its answer.
-struct Question<'a> {
-    text: &'static str,
-    option: &'static str,
-    given: Option<&'a str>,
-    default: Option<String>,
-    /// Whether the default is the answer if there is neither the option nor a terminal.
-    is_optional: bool,
 }
 
 impl<'a> Setup<'a> {
