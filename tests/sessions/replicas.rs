@@ -1,6 +1,7 @@
 //! Replicas that share their sessions through a real `redis-server`.
 
 mod administration;
+mod broker;
 mod deployment;
 mod limits;
 mod store;

@@ -20,18 +20,31 @@ const KEY: &str = "the-common-key-0123456789abcdef0123456";
 /// The maximum time until a replica is ready: the lease and a margin for a busy machine.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A `redis-server` without persistence.
+/// A `redis-server`.
 pub(super) struct Redis {
     port: ReservedPort,
+    /// Whether it answers a change after it is on disk. Otherwise it has no persistence.
+    is_durable: bool,
     process: Process,
     folder: Scratch,
 }
 
 impl Redis {
+    /// Starts a server without persistence. See [`start_with`](Self::start_with).
+    pub(super) async fn start() -> Option<Self> {
+        Self::start_with(false).await
+    }
+
+    /// Starts a server that answers a change after it is on disk. See
+    /// [`start_with`](Self::start_with).
+    pub(super) async fn start_durable() -> Option<Self> {
+        Self::start_with(true).await
+    }
+
     /// Starts a server. If the program is not installed, prints a note and returns `None`, except
     /// in a full run. Panics if the program is not installed in a full run.
     #[expect(clippy::print_stderr, reason = "a skipped scenario prints a note")]
-    pub(super) async fn start() -> Option<Self> {
+    async fn start_with(is_durable: bool) -> Option<Self> {
         let is_installed = Command::new("redis-server")
             .arg("--version")
             .stdout(Stdio::null())
@@ -44,16 +57,17 @@ impl Redis {
         }
         let port = ReservedPort::new();
         let folder = Scratch::folder("redis");
-        let process = Self::run(port.address(), &folder).await;
+        let process = Self::run(port.address(), &folder, is_durable).await;
         Some(Self {
             port,
+            is_durable,
             process,
             folder,
         })
     }
 
     /// Starts `redis-server` and waits until it listens.
-    async fn run(address: SocketAddr, folder: &Scratch) -> Process {
+    async fn run(address: SocketAddr, folder: &Scratch, is_durable: bool) -> Process {
         let port = address.port().to_string();
         let mut command = Command::new("redis-server");
         command.args([
@@ -63,8 +77,10 @@ impl Redis {
             &port,
             "--save",
             "",
+            "--appendfsync",
+            "always",
             "--appendonly",
-            "no",
+            if is_durable { "yes" } else { "no" },
             "--dir",
         ]);
         command
@@ -99,8 +115,19 @@ impl Redis {
         self.process.kill().await.unwrap();
     }
 
+    /// Starts a server again that has no persistence.
     pub(super) async fn restart_empty(&mut self) {
-        self.process = Self::run(self.port.address(), &self.folder).await;
+        assert!(!self.is_durable);
+        self.restart().await;
+    }
+
+    /// Starts the server again, with what it has on disk.
+    pub(super) async fn restart(&mut self) {
+        self.process = Self::run(self.port.address(), &self.folder, self.is_durable).await;
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.port.address()
     }
 }
 
