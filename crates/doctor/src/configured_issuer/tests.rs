@@ -95,3 +95,23 @@ async fn an_issuer_that_cannot_be_reached_has_one_problem() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(problems[0].0, "connection.reachable");
 }
+
+/// Users can sign in at an issuer whose access tokens are opaque.
+#[tokio::test]
+async fn a_provider_needs_no_readable_access_tokens() {
+    const GOOGLE: &str = "https://accounts.google.com";
+    let fetch = ScriptedFetch::new();
+    fetch.publish(&TestIssuer::new(GOOGLE));
+    let settings = settings(GOOGLE);
+    let steps = examine(&fetch, &settings).await;
+    assert_eq!(problems(&steps).len(), 1, "{steps:#?}");
+    let provider = ConfiguredIssuer {
+        key: "broker.provider[0]",
+        settings: &settings,
+        purpose: IssuerPurpose::SignIn,
+        resources: Vec::new(),
+    };
+    let doctor = Doctor::new(Arc::new(fetch)).clock(Arc::new(ManualClock::new()));
+    let steps = doctor.examine_issuer(&provider, &mut |_| ()).await;
+    assert_eq!(problems(&steps), []);
+}
