@@ -186,7 +186,7 @@ impl Servers {
         let answer = browser.open(&location(&answer)).await;
         let client = location(&answer);
         let mut pairs = client.query_pairs();
-        let code = pairs.find(|(name, _)| name == "code").expect("a code").1;
+        let code = pairs.find(|(name, _)| name == "code").unwrap().1;
         let fields = [
             ("grant_type", "authorization_code"),
             ("code", &code),
@@ -310,7 +310,7 @@ fn location(response: &HttpResponse) -> Url {
 fn attribute(page: &HttpResponse, before: &str) -> String {
     assert_eq!(page.status, 200, "{page:?}");
     let text = page.text();
-    let (_, rest) = text.split_once(before).expect("an attribute");
+    let (_, rest) = text.split_once(before).unwrap();
     let value = rest.split('"').next().unwrap();
     value
         .replace("&quot;", "\"")
