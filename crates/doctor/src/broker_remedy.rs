@@ -3,7 +3,7 @@
 use portcullis_metadata::Issuer;
 
 /// The page that explains the remedy.
-const PAGE: &str = "docs/use/configuration.md#broker-an-authorization-server-of-its-own";
+const PAGE: &str = "docs/guides/broker.md";
 
 /// A provider at which no MCP client can register.
 struct Known {
