@@ -48,7 +48,7 @@ pub(crate) async fn open_records(
     match records.connect().await {
         Ok(()) => {}
         Err(RecordError::Redis(_)) => tracing::warn!(
-            "the broker starts without its records in redis; it answers with 503, and its tokens get 503, until redis can be used"
+            "the broker starts without its records in redis; until redis can be used, it answers with 503, and none of its tokens is accepted"
         ),
         Err(error @ RecordError::RedisConfig) => bail!(
             "shared.redis: {error}; the setting is shared.assume_durable = true [{}]",
