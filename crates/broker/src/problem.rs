@@ -23,8 +23,8 @@ pub(crate) enum Problem {
     FormExpired,
     RedirectNotUsable,
     UnknownTransaction,
-    /// The provider cannot sign the user in; `true` if it may be able to later.
-    Provider(bool),
+    /// The provider cannot be reached, or its metadata cannot be used.
+    Provider,
     StoreUnavailable,
     ServerError,
 }
@@ -102,17 +102,11 @@ impl Problem {
                 "The sign-in took more than ten minutes, was completed before, or did not start at this server.",
                 START_AGAIN,
             ),
-            Self::Provider(true) => text(
+            Self::Provider => text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "You cannot sign in now",
-                "The identity provider cannot be reached, or did not accept this server.",
+                "The identity provider cannot be reached, or gave an answer that this server does not accept.",
                 TRY_LATER,
-            ),
-            Self::Provider(false) => text(
-                StatusCode::BAD_GATEWAY,
-                "You cannot sign in",
-                "The identity provider gave an answer that this server does not accept.",
-                "Ask the operator of this server.",
             ),
             Self::StoreUnavailable => text(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -139,7 +139,7 @@ impl Broker {
             Ok(url) => url,
             Err(error) => {
                 self.provider_failed(provider.name(), &error);
-                return self.problem(&Problem::Provider(error.is_temporary()));
+                return self.problem(&Problem::Provider);
             }
         };
         let request = answered.request;
