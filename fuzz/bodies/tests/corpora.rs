@@ -5,9 +5,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use portcullis_fuzz_bodies::{Mutator, TARGETS};
+
+/// How long the changed copies of one input may take, for bodies that are slow.
+const MAX_TIME: Duration = Duration::from_millis(200);
 
 fn corpora() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpora")
@@ -64,7 +68,11 @@ fn mutated_corpora_replay() {
         let inputs = inputs(target);
         for (path, input) in &inputs {
             println!("{}", path.display());
+            let begun = Instant::now();
             for _ in 0..100 {
+                if begun.elapsed() > MAX_TIME {
+                    break;
+                }
                 let other = &inputs[mutator.below(inputs.len())].1;
                 body(&mutator.mutated(input, other));
             }

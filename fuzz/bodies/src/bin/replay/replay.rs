@@ -14,8 +14,10 @@ use portcullis_fuzz_bodies::{Body, Mutator};
 
 use super::corpus::Input;
 
-/// The number of changed copies of each input.
+/// The maximum number of changed copies of each input.
 const MUTATIONS: usize = 500;
+/// How long the copies of one input may take, for bodies that are slow.
+const MAX_TIME: Duration = Duration::from_millis(500);
 
 thread_local! {
     /// The message of the last panic of this thread. `None` unless a body runs on it.
@@ -51,7 +53,11 @@ pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Failure> {
             .max(run(body, &input.bytes, || input.name.clone())?);
         counts.inputs += 1;
         let mut mutator = Mutator::new(seed(&input.name));
+        let begun = Instant::now();
         for number in 0..MUTATIONS {
+            if begun.elapsed() > MAX_TIME {
+                break;
+            }
             let other = &inputs[mutator.below(inputs.len())].bytes;
             let mutated = mutator.mutated(&input.bytes, other);
             let took = run(body, &mutated, || {
