@@ -121,7 +121,7 @@ impl KilledSignIn {
     }
 }
 
-/// ST3: whatever was answered is durable. A sign-in continues after a kill at any step, and a used
+/// ST3: every answer is durable. A sign-in continues after a kill at any step, and a used
 /// code and a used callback stay used.
 #[tokio::test]
 async fn a_sign_in_survives_a_kill_after_every_step() {

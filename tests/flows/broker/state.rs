@@ -62,8 +62,8 @@ async fn foreign_files_are_named() {
     server.start_again().await;
 }
 
-/// Without both files, a broker begins anew: it accepts no token, code or client of before, and
-/// users can sign in. Without the keys alone, it does not start.
+/// Without both files, a broker starts with no records: it accepts no earlier token, code or
+/// client, and users can sign in. Without the keys alone, it does not start.
 #[tokio::test]
 async fn new_keys_and_records_sign_all_users_out() {
     let mut server = BrokerServer::start(ProviderKind::Oidc).await;

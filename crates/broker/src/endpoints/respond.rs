@@ -74,7 +74,7 @@ pub(super) fn too_many_requests(retry_after: u64) -> Response<Bytes> {
     response
 }
 
-/// Redirects a browser with GET, whatever the method of the request was (AU10).
+/// Redirects a browser. It follows with GET, also after a POST (AU10).
 pub(super) fn redirect(location: &str) -> Response<Bytes> {
     let Ok(location) = HeaderValue::from_str(location) else {
         return text(StatusCode::INTERNAL_SERVER_ERROR, "server error\n");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use portcullis_metadata::UnixTime;
 use serde_json::{Map, Value, json};
 
-/// What is wrong with an ID token or a logout token.
+/// A fault of an ID token or a logout token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenFault {

@@ -88,8 +88,8 @@ pub(super) fn kind_of(issuer: &Url) -> ProviderKind {
     }
 }
 
-/// Returns the kind of provider if clients certainly cannot register at this issuer, whatever its
-/// metadata has.
+/// Returns the kind of provider if clients cannot register at this issuer, even if its metadata
+/// says otherwise.
 pub(super) fn kind_without_registration(issuer: &Url) -> Option<ProviderKind> {
     let kind = kind_of(issuer);
     let is_without = match kind {

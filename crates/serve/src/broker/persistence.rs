@@ -147,7 +147,7 @@ pub(crate) fn foreign_records(records: &Path, keys: &KeysOrigin) -> Diagnostic {
     };
     diagnostic(&format!(
         "the records in {records} were written with other keys than those in {keys}; restore these keys from a backup, or {both} to \
-         begin anew, which signs all users out"
+         start without records, which signs all users out"
     ))
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn foreign_records(records: &Path, keys: &KeysOrigin) -> Diagnostic {
 pub(crate) fn foreign_shared_records() -> Diagnostic {
     diagnostic(
         "the shared records of the broker were written with other keys; give every replica the same keys, or delete the records of \
-         the broker in Redis to begin anew, which signs all users out",
+         the broker in Redis to start without records, which signs all users out",
     )
 }
 

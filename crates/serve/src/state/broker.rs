@@ -41,7 +41,7 @@ impl ConfiguredBroker {
             .ok_or_else(|| anyhow!("a broker needs a restart of the server"))?;
         let keys = parts.keys.current(plan.keys.as_ref())?;
         let unchanged = previous.filter(|previous| {
-            // Configured keys are a part of the fingerprint, and are read anew for each plan.
+            // Configured keys are a part of the fingerprint, and are read again for each plan.
             previous.fingerprint == plan.fingerprint
                 && (plan.keys.is_some() || Arc::ptr_eq(&previous.keys, &keys))
         });

@@ -39,7 +39,7 @@ async fn a_used_token_is_answered_with_the_same_successor() {
     assert!(third != second && second != first);
 }
 
-/// RF1: a used token that is presented later ends its family, whatever else is wrong with it.
+/// RF1: a used token that is presented later ends its family, also with other faults.
 #[tokio::test]
 async fn a_late_use_is_a_replay() {
     let fixture = Fixture::new();
