@@ -14,8 +14,8 @@ use portcullis_verifier::RevokedTokens as _;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Browser, Client, ISSUER, RESOURCE, Setup, claims, encode, form_request, json_of, location,
-    param, request, resource,
+    Browser, Client, ISSUER, RESOURCE, Setup, claims, encode, error_of, form_request, json_of,
+    location, param, request, resource,
 };
 
 const OTHER: &str = "https://mcp.example.com/other";
@@ -54,10 +54,6 @@ async fn exchange(
     }
     fields.retain(|(_, value)| !value.is_empty());
     setup.post("/oauth/token", &fields).await
-}
-
-fn error_of(response: &Response<Bytes>) -> Value {
-    json_of(response)["error"].clone()
 }
 
 async fn is_active(setup: &Setup, token: &str) -> bool {

@@ -14,6 +14,7 @@ mod authorization;
 mod codes;
 mod consent;
 mod documents;
+mod ends;
 mod page;
 mod provider;
 mod random_requests;

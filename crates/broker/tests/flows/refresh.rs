@@ -8,19 +8,18 @@ use http::{Response, StatusCode};
 use portcullis_broker::ScopeGrant;
 use portcullis_guard::authorize::{ClaimRule, ClaimTest};
 use portcullis_metadata::Scopes;
-use portcullis_verifier::RevokedTokens as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{
-    Browser, Client, RESOURCE, Setup, claims, json_of, location, param, resource,
+use crate::{
+    ends::is_ended,
+    support::{
+        Browser, Client, RESOURCE, Setup, claims, error_of, json_of, location, param, resource,
+        token_of,
+    },
 };
 
 const OTHER: &str = "https://mcp.example.com/other";
 const MINUTE: Duration = Duration::from_secs(60);
-
-fn token_of(tokens: &Value) -> String {
-    tokens["refresh_token"].as_str().unwrap().to_owned()
-}
 
 async fn refresh_with(
     setup: &Setup,
@@ -42,14 +41,6 @@ async fn next(setup: &Setup, client: &Client, token: &str) -> String {
     let response = setup.refresh(client, token).await;
     assert_eq!(response.status(), StatusCode::OK, "{response:?}");
     token_of(&json_of(&response))
-}
-
-fn error_of(response: &Response<Bytes>) -> Value {
-    json_of(response)["error"].clone()
-}
-
-fn is_ended(setup: &Setup, tokens: &Value) -> bool {
-    setup.ends.is_revoked(claims(tokens)["sid"].as_str(), None)
 }
 
 /// RF1: a used token that is presented after the time for repetitions ends its family.

@@ -3,22 +3,18 @@
 use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use portcullis_metadata::authorization::PkceVerifier;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Browser, Client, Setup, encode, hidden, json_of, location, param, request, text_of,
+    Browser, Client, Setup, encode, error_of, hidden, json_of, location, param, request, text_of,
 };
 
 const LOOPBACK: &str = "http://127.0.0.1:4321/callback";
 
 fn public(uris: &[&str]) -> Value {
     json!({ "redirect_uris": uris, "token_endpoint_auth_method": "none" })
-}
-
-fn error_of(response: &Response<Bytes>) -> String {
-    json_of(response)["error"].as_str().unwrap().to_owned()
 }
 
 /// RG1: a URI that runs a script, or carries a second destination, rejects the whole registration.

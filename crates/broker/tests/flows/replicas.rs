@@ -7,13 +7,12 @@ use portcullis_verifier::RevokedTokens as _;
 use serde_json::Value;
 use tokio::task::yield_now;
 
-use crate::support::{Browser, Client, Setup, claims, continued, hidden, json_of, location, param};
+use crate::{
+    ends::is_ended,
+    support::{Browser, Client, Setup, claims, continued, hidden, json_of, location, param},
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-fn is_ended(setup: &Setup, tokens: &Value) -> bool {
-    setup.ends.is_revoked(claims(tokens)["sid"].as_str(), None)
-}
 
 /// Revokes a token of the client.
 async fn revoke(setup: &Setup, client: &Client, token: &Value) {

@@ -7,27 +7,18 @@ use http::{Response, StatusCode};
 use portcullis_guard::authorize::{ClaimRule, ClaimTest};
 use portcullis_identity_provider::ProviderKind;
 use portcullis_testkit::TokenBuilder;
-use portcullis_verifier::RevokedTokens as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{
-    Browser, Client, PROVIDER_CLIENT, Setup, claims, json_of, location, param, provider,
+use crate::{
+    ends::is_ended,
+    support::{
+        Browser, Client, PROVIDER_CLIENT, Setup, error_of, json_of, location, param, provider,
+        token_of,
+    },
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
-
-fn token_of(tokens: &Value) -> String {
-    tokens["refresh_token"].as_str().unwrap().to_owned()
-}
-
-fn error_of(response: &Response<Bytes>) -> Value {
-    json_of(response)["error"].clone()
-}
-
-fn is_ended(setup: &Setup, tokens: &Value) -> bool {
-    setup.ends.is_revoked(claims(tokens)["sid"].as_str(), None)
-}
 
 /// Refreshes after `recheck`.
 async fn refresh_late(setup: &Setup, client: &Client, token: &str) -> Response<Bytes> {
