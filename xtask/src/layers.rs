@@ -293,6 +293,18 @@ mod tests {
         );
     }
 
+    /// N1: the binary is thin.
+    #[test]
+    fn the_binary_has_at_most_2500_lines() {
+        let folder = workspace::root().join("crates/server/src");
+        let lines: usize = workspace::rust_files(&folder)
+            .unwrap()
+            .iter()
+            .map(|file| fs::read_to_string(file).unwrap().lines().count())
+            .sum();
+        assert!((1..=2_500).contains(&lines), "{lines} lines");
+    }
+
     #[test]
     fn a_crate_without_a_row_is_a_violation() {
         assert_eq!(violations_of("portcullis-new", &[]).len(), 1);

@@ -1,7 +1,7 @@
 //! The workspace's location and packages, and the `cargo` that runs this program.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -96,4 +96,39 @@ pub fn metadata() -> anyhow::Result<Metadata> {
     }
     serde_json::from_slice(&output.stdout)
         .context("cargo metadata printed something else than expected")
+}
+
+/// Returns the Rust files in a folder and its subfolders, except those of build results.
+///
+/// # Errors
+/// Fails when a folder cannot be read.
+pub fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in
+            fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?
+        {
+            let path = entry?.path();
+            if path.is_dir() {
+                if path.file_name().is_none_or(|name| name != "target") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_is_an_error() {
+        assert!(rust_files(Path::new("no-such-folder")).is_err());
+    }
 }

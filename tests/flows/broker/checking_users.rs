@@ -56,7 +56,7 @@ impl Checked {
     }
 }
 
-/// US1: a user who was removed at the provider loses the tokens, sessions and streams at the next
+/// M4, US1: a user who was removed at the provider loses the tokens, sessions and streams at the next
 /// refresh. Another user keeps them.
 #[tokio::test]
 async fn removed_users_lose_access_at_every_provider() {
@@ -122,7 +122,7 @@ async fn expired_access_tokens_are_replaced() {
         .await;
 }
 
-/// US2: while the provider is away, grants are kept up to `max_unchecked`. Then the refresh is
+/// M10, US2: while the provider is away, grants are kept up to `max_unchecked`. Then the refresh is
 /// `temporarily_unavailable`, and the same token works when the provider is back.
 #[tokio::test]
 async fn an_outage_of_the_provider_signs_no_user_out() {

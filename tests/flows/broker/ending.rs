@@ -46,7 +46,7 @@ impl SignedIn {
     }
 }
 
-/// US5: a back-channel logout at the provider ends the tokens and streams of its user at once, and
+/// M4, US5: a back-channel logout at the provider ends the tokens and streams of its user at once, and
 /// no others.
 #[tokio::test]
 async fn a_logout_at_the_provider_acts_at_once() {
@@ -70,7 +70,7 @@ async fn a_logout_at_the_provider_acts_at_once() {
     }
 }
 
-/// A client that signs out, by either token, ends its grant at once, and no other grant of the same
+/// M9: a client that signs out, by either token, ends its grant at once, and no other grant of the same
 /// user.
 #[tokio::test]
 async fn a_sign_out_acts_at_once() {
@@ -83,7 +83,7 @@ async fn a_sign_out_acts_at_once() {
     other.assert_active(&server, &client).await;
 }
 
-/// TK2: a code that is used twice gives no second token, and ends what the first one gave.
+/// M8, TK2: a code that is used twice gives no second token, and ends what the first one gave.
 #[tokio::test]
 async fn a_code_that_is_used_twice_ends_its_grant() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;
@@ -98,7 +98,7 @@ async fn a_code_that_is_used_twice_ends_its_grant() {
     alice.assert_ended(&server, &client).await;
 }
 
-/// RF2: a used refresh token gets the same successor again while `refresh_reuse` lasts.
+/// M8, RF2: a used refresh token gets the same successor again while `refresh_reuse` lasts.
 #[tokio::test]
 async fn a_repeated_refresh_gets_the_same_token() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;

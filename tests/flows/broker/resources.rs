@@ -3,7 +3,7 @@
 
 use portcullis_scenarios::{BrokerClient, BrokerServer, McpSession, ProviderKind, TokenPair};
 
-/// TK4: each resource has an audience of its own. A token of one is rejected at the other, also
+/// M5, TK4: each resource has an audience of its own. A token of one is rejected at the other, also
 /// after a refresh.
 #[tokio::test]
 async fn a_token_is_for_one_resource() {

@@ -6,7 +6,7 @@ use portcullis_scenarios::{
 
 use super::assert_token_error;
 
-/// Tokens, grants, sessions, registrations and started sign-ins outlive a restart.
+/// M3: tokens, grants, sessions, registrations and started sign-ins outlive a restart.
 #[tokio::test]
 async fn a_restart_signs_out_no_user() {
     let mut server = BrokerServer::start(ProviderKind::Okta).await;

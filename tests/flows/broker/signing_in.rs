@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::assert_token_error;
 
-/// A client registers, a user signs in, and the tokens of the code and of the refresh are accepted
+/// M1: a client registers, a user signs in, and the tokens of the code and of the refresh are accepted
 /// in the same session.
 #[tokio::test]
 async fn users_sign_in_at_every_provider() {
@@ -31,7 +31,7 @@ async fn users_sign_in_at_every_provider() {
     }
 }
 
-/// The same user at two sign-ins is one `sub`; another user is another one, and cannot use the
+/// M11: the same user at two sign-ins is one `sub`; another user is another one, and cannot use the
 /// session of the first.
 #[tokio::test]
 async fn users_are_told_apart_at_every_provider() {
@@ -67,7 +67,7 @@ async fn users_who_are_not_allowed_get_no_code() {
     }
 }
 
-/// A user who denies gets back to the client with `access_denied`: at the broker as well as at the
+/// M2: a user who denies gets back to the client with `access_denied`: at the broker as well as at the
 /// provider.
 #[tokio::test]
 async fn users_can_deny() {
@@ -88,7 +88,7 @@ async fn users_can_deny() {
     assert_eq!(error.as_deref(), Some("access_denied"), "{location}");
 }
 
-/// CO2: another browser cannot finish the sign-in that this one approved. Afterwards this one still
+/// M7, CO2: another browser cannot finish the sign-in that this one approved. Afterwards this one still
 /// can, and once only.
 #[tokio::test]
 async fn a_sign_in_is_finished_once_and_in_its_browser() {
@@ -110,7 +110,7 @@ async fn a_sign_in_is_finished_once_and_in_its_browser() {
     TokenPair::parse(&client.exchange(&server, &code).await);
 }
 
-/// The challenge leads to the metadata of the broker, which is the same at all well-known paths.
+/// M5: the challenge leads to the metadata of the broker, which is the same at all well-known paths.
 #[tokio::test]
 async fn clients_find_the_broker() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;
@@ -148,7 +148,7 @@ async fn clients_find_the_broker() {
     assert_eq!(get("/oauth/unknown").await.status, 404);
 }
 
-/// A client that is identified by its metadata document needs no registration. Beside a broker on
+/// M6: a client that is identified by its metadata document needs no registration. Beside a broker on
 /// loopback, the document can be there, too.
 #[tokio::test]
 async fn a_client_with_a_document_signs_in() {

@@ -134,6 +134,7 @@ mod tests {
         Modules::of(&texts.collect()).circles()
     }
 
+    /// N1: modules that import each other are found, also over others.
     #[test]
     fn circles_are_found() {
         assert_eq!(

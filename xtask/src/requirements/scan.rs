@@ -1,11 +1,9 @@
 //! Reads which requirements the tests name.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use anyhow::Context;
+use xtask::workspace::rust_files;
 
 use super::Tests;
 
@@ -37,28 +35,6 @@ pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
         names.sort();
     }
     Ok(tests)
-}
-
-/// Returns the Rust files in a folder and its subfolders, except those of build results.
-fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in
-            fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?
-        {
-            let path = entry?.path();
-            if path.is_dir() {
-                if path.file_name().is_none_or(|name| name != "target") {
-                    folders.push(path);
-                }
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// Returns the pairs (number, test name) of one file. The numbers are at the start of the doc
@@ -105,7 +81,7 @@ fn function_name(line: &str) -> Option<&str> {
 }
 
 /// Returns the numbers before the comment's first colon, such as `B2` and `B4` in
-/// `B2, B4: the property`.
+/// `B2, B4: the property`. Rules of the broker beside them, such as `TK2`, are skipped.
 fn numbers(comment: &str) -> Vec<String> {
     let Some((opening, _)) = comment.split_once(':') else {
         return Vec::new();
@@ -114,8 +90,12 @@ fn numbers(comment: &str) -> Vec<String> {
         .split([',', ' '])
         .filter(|word| !word.is_empty())
         .collect();
-    if words.iter().all(|word| is_number(word)) {
-        words.into_iter().map(str::to_owned).collect()
+    if words.iter().all(|word| is_number(word) || is_rule(word)) {
+        words
+            .into_iter()
+            .filter(|word| is_number(word))
+            .map(str::to_owned)
+            .collect()
     } else {
         Vec::new()
     }
@@ -129,6 +109,14 @@ fn is_number(word: &str) -> bool {
         .is_some_and(|first| ('A'..='N').contains(&first))
         && word.len() > 1
         && characters.all(|digit| digit.is_ascii_digit())
+}
+
+/// Returns whether a word is a rule of `docs/use/broker-security.md`: two letters and digits.
+fn is_rule(word: &str) -> bool {
+    let digits = word.trim_start_matches(|character: char| character.is_ascii_uppercase());
+    word.len() - digits.len() == 2
+        && !digits.is_empty()
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -146,8 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_an_error() {
-        assert!(rust_files(Path::new("no-such-folder")).is_err());
+    fn rules_beside_numbers_are_skipped() {
+        let number = |text| named(text).into_iter().next().map(|(number, _)| number);
+        let text = "/// M8, TK2: once.\n#[test]\nfn once() {}\n";
+        assert_eq!(number(text).as_deref(), Some("M8"));
+        assert_eq!(number("/// TK2: once.\n#[test]\nfn once() {}\n"), None);
+        assert_eq!(
+            number("/// M8 and TK2: once.\n#[test]\nfn once() {}\n"),
+            None
+        );
     }
 
     #[test]

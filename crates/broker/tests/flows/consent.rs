@@ -25,7 +25,7 @@ async fn approve(browser: &mut Browser<'_>, sealed: &str) -> Response<Bytes> {
     browser.post("/oauth/consent", &fields).await
 }
 
-/// CO1: the browser goes to the provider only after the user approved, each time.
+/// M2, CO1: the browser goes to the provider only after the user approved, each time.
 #[tokio::test]
 async fn the_confused_deputy() {
     let setup = Setup::new();

@@ -144,7 +144,7 @@ async fn an_unusable_uri_beside_a_usable_one() {
     assert!(!page.headers().contains_key("location"));
 }
 
-/// RG4: equal registrations are one client; the order of their members makes no difference.
+/// M6, RG4: equal registrations are one client; the order of their members makes no difference.
 #[tokio::test]
 async fn the_same_registration_a_thousand_times() {
     let setup = Setup::with(|settings| settings.clients.max_registered = 1);
@@ -239,7 +239,7 @@ async fn large_registrations() {
     }
 }
 
-/// RG5, CO6: the page shows where the answer goes, and the name of the client as text.
+/// M7, RG5, CO6: the page shows where the answer goes, and the name of the client as text.
 #[tokio::test]
 async fn a_name_that_deceives() {
     let setup = Setup::new();

@@ -29,7 +29,7 @@ async fn next(setup: &Setup, client: &Client, token: &Value) -> Value {
     json_of(&response)["refresh_token"].clone()
 }
 
-/// TK5: an end at one replica is known at the others after they have read the new ends, and is
+/// M9, TK5: an end at one replica is known at the others after they have read the new ends, and is
 /// reported there once.
 #[tokio::test]
 async fn an_end_at_another_replica() {

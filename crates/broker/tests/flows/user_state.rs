@@ -40,7 +40,7 @@ fn last_refresh_token_at_provider(setup: &Setup) -> String {
     form["refresh_token"].clone()
 }
 
-/// US1: the provider ended the sign-in of the user.
+/// M10, US1: the provider ended the sign-in of the user.
 #[tokio::test]
 async fn a_user_who_was_removed() {
     for error in ["invalid_grant", "interaction_required", "access_denied"] {

@@ -89,6 +89,7 @@ mod tests {
         }
     }
 
+    /// N2: growth of more than 1 % is reported.
     #[test]
     fn one_per_cent_is_permitted() {
         let committed = counts(50_000, &[]);

@@ -145,6 +145,7 @@ fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
+    /// N2: each case has a committed count.
     #[test]
     fn the_committed_files_are_as_written() {
         let root = xtask::workspace::root();
