@@ -1,7 +1,7 @@
 //! ID tokens and tokens of other applications, for a resource whose `aud` is an application ID of
 //! the issuer.
 
-use portcullis_scenarios::{Deployment, Finished, Portcullis, Scratch};
+use portcullis_scenarios::{Deployment, Finished, INITIALIZE, Portcullis, Request, Scratch};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
@@ -109,7 +109,40 @@ async fn other_applications_are_rejected() {
         .await;
 }
 
-/// C6: an audience that is not the resource's URL needs required scopes and a single resource, and
+/// C6: two resources whose tokens have names of applications. A token for one of them is rejected at
+/// the other.
+#[tokio::test]
+async fn the_other_resource_rejects_the_token() {
+    let other = "22223333-bbbb-3333-cccc-4444dddd5555";
+    let deployment = Deployment::builder()
+        .issuer(format!(
+            "audiences = {{ \"/mcp\" = [\"{APPLICATION}\"], \"/other\" = [\"{other}\"] }}"
+        ))
+        .tables(format!(
+            "[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{SCOPED}"
+        ))
+        .start()
+        .await;
+    let token = |application: &str| {
+        let token = deployment.token().audience(application);
+        token
+            .claim("azp", "client")
+            .claim("scope", "mcp:tools tools")
+            .sign()
+    };
+    for (endpoint, accepted, rejected) in
+        [("/mcp", APPLICATION, other), ("/other", other, APPLICATION)]
+    {
+        let status = async |token: String| {
+            let request = Request::post(endpoint, INITIALIZE).bearer(&token);
+            deployment.send(request).await.status
+        };
+        assert_eq!(status(token(accepted)).await, 200, "{endpoint}");
+        assert_eq!(status(token(rejected)).await, 401, "{endpoint}");
+    }
+}
+
+/// C6: an audience that is not the resource's URL needs required scopes and a resource of its own, and
 /// must be a UUID or an `api://` URI.
 #[tokio::test]
 async fn unsafe_configurations_are_rejected() {

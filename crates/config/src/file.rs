@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{SecretSource, Span};
 
 mod admin;
+mod audiences;
 mod audit;
 mod broker;
 mod issuer;
@@ -22,6 +23,7 @@ mod tls;
 mod traces;
 
 pub use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
+pub use audiences::Audiences;
 pub use audit::{Audit, AuditTarget};
 pub use broker::{
     Broker, BrokerClients, BrokerGrant, BrokerIntrospection, BrokerPage, BrokerProvider,

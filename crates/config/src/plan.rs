@@ -1,6 +1,7 @@
 //! The plan: the validated configuration, before anything starts.
 
 mod admin;
+mod audiences;
 mod audit;
 mod broker;
 mod contents;
@@ -58,6 +59,8 @@ pub use sessions::{KeySources, SessionPlan};
 pub use tls::{Invalidity, Loaded, TlsFiles, Validity, date};
 pub use upstream::UpstreamPlan;
 pub use warnings::is_public_address;
+
+use audiences::Endpoints;
 
 /// The path of the liveness report.
 pub const HEALTH: &str = "/healthz";
@@ -168,7 +171,8 @@ impl Plan {
             "state_dir",
             state_dir::plan(config.state_dir.as_deref(), &sound_url),
         );
-        let issuers = issuers::plan(&config.issuer, errors);
+        let endpoints = Endpoints::new(config, &sound_url);
+        let issuers = issuers::plan(&config.issuer, &endpoints, errors);
         let broker_issuer = broker::issuer(&sound_url).ok()?;
         let resources = resources::plan(
             config,

@@ -51,8 +51,9 @@ pub use principal::Principal;
 pub use recheck::{RecheckFailure, WatchedToken};
 pub use revoked_tokens::RevokedTokens;
 pub use settings::{
-    ApplicationAudience, ApplicationAudienceError, IntrospectionAuthentication,
-    IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
+    ApplicationAudience, ApplicationAudienceError, AudienceName, FurtherAudience,
+    IntrospectionAuthentication, IntrospectionSettings, IssuerSettings, KeySource, Validation,
+    VerifierSettingsError,
 };
 pub use verified_token::VerifiedToken;
 pub use verify::{RuleCheck, TokenRule, Verifier, VerifierSettings};

@@ -2,13 +2,14 @@
 
 mod application_audience;
 mod error;
+mod further_audience;
 mod introspection;
 
 use std::{sync::Arc, time::Duration};
 
 use portcullis_discovery::UrlPolicy;
 use portcullis_jose::AlgorithmSet;
-use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
+use portcullis_metadata::{Issuer, JwkSet};
 use url::Url;
 
 use crate::revoked_tokens::RevokedTokens;
@@ -16,6 +17,7 @@ use crate::revoked_tokens::RevokedTokens;
 pub use self::{
     application_audience::{ApplicationAudience, ApplicationAudienceError},
     error::VerifierSettingsError,
+    further_audience::{AudienceName, FurtherAudience},
     introspection::{IntrospectionAuthentication, IntrospectionSettings},
 };
 
@@ -74,16 +76,9 @@ pub struct IssuerSettings {
     /// [`Principal::may_own_sessions_as_client`](crate::Principal::may_own_sessions_as_client).
     /// Default: no.
     pub subjectless_client: bool,
-    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this
-    /// empty if several resources share this issuer, because these URLs are accepted for all of
-    /// them.
-    pub audiences: Vec<ResourceUri>,
-    /// The issuer's own names for the protected resource that are accepted in `aud`, for providers
-    /// that do not write the resource URL there. Default: none. A token that matches only by such a
-    /// name must also have a `scope` or `scp` with a scope, `azp` or `appid`, because an ID token
-    /// can have the same `aud`. Use them only with a single resource and with required scopes;
-    /// neither is checked here.
-    pub application_audiences: Vec<ApplicationAudience>,
+    /// Values of `aud` that name one protected resource each, beside its URL. Default: none. Not
+    /// checked here: that each names one resource only.
+    pub audiences: Vec<FurtherAudience>,
     /// Claims whose values count as scopes, beside `scope` and `scp`: names, or JSON pointers (RFC
     /// 6901) such as `/realm_access/roles`. Default: none. The value is a string or an array;
     /// entries that are not scope names (RFC 6749 section 3.3) are ignored. In introspection
@@ -118,7 +113,6 @@ impl IssuerSettings {
             require_at_jwt: false,
             subjectless_client: false,
             audiences: Vec::new(),
-            application_audiences: Vec::new(),
             scope_claims: Vec::new(),
             revoked: None,
         }

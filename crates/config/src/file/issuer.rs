@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use super::Audiences;
 use crate::{SecretSource, Span};
 use portcullis_verifier::IssuerSettings;
 use schemars::JsonSchema;
@@ -44,9 +45,10 @@ pub struct Issuer {
     #[schemars(example = &"client")]
     pub subjectless: Option<Subjectless>,
     /// Other URLs of the resource, and the issuer's own names for it, that are accepted in `aud`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// With several resources: those of each endpoint.
+    #[serde(default, skip_serializing_if = "Audiences::is_empty")]
     #[schemars(example = ["https://old.example.com/mcp"])]
-    pub audiences: Vec<String>,
+    pub audiences: Audiences,
     /// Claims whose values count as scopes, in addition to `scope` and `scp`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(example = ["permissions", "/realm_access/roles"])]
@@ -101,7 +103,7 @@ impl Issuer {
             max_lifetime: None,
             require_at_jwt: false,
             subjectless: None,
-            audiences: Vec::new(),
+            audiences: Audiences::default(),
             scope_claims: Vec::new(),
             ca_file: None,
             proxy: None,

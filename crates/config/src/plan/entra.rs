@@ -190,7 +190,7 @@ impl Tenant {
     fn audience_note(&self, issuer: &Issuer) -> Option<String> {
         let is_named = issuer
             .audiences
-            .iter()
+            .names()
             .any(|audience| ApplicationAudience::parse(audience).is_ok());
         (!is_named).then(|| {
             let (what, line) = match self.version {

@@ -8,6 +8,7 @@ use std::{
     sync::LazyLock,
 };
 
+use portcullis_verifier::FurtherAudience;
 use serde::Serialize;
 
 use super::files;
@@ -88,10 +89,15 @@ pub(super) fn shared(config: &Config) -> Fingerprint {
     ))
 }
 
-/// Returns the fingerprint of an issuer. Take it before the issuer's files are read: a file that
+/// Returns the fingerprint of an issuer, and of the resources that its audiences name. Take it before the issuer's files are read: a file that
 /// changes in between then counts as changed.
-pub(super) fn issuer(issuer: &Issuer) -> Fingerprint {
+pub(super) fn issuer(issuer: &Issuer, audiences: &[FurtherAudience]) -> Fingerprint {
+    let named: Vec<&str> = audiences
+        .iter()
+        .map(|audience| audience.resource.as_str())
+        .collect();
     Fingerprint::of(issuer)
+        .and(named)
         .and_file(issuer.jwks_file.as_deref())
         .and_file(issuer.ca_file.as_deref())
         .and_secret(issuer.client_secret.as_ref())
@@ -202,8 +208,11 @@ pub(super) fn rule(rule: &Rule, limits: &Limits) -> Fingerprint {
 mod tests {
     use std::fs;
 
-    use super::*;
-    use crate::from_text;
+    use super::{
+        super::audiences::{self, Endpoints},
+        *,
+    };
+    use crate::{Diagnostics, from_text};
 
     const CONFIG: &str = r#"
         base_url = "http://127.0.0.1:3000"
@@ -225,11 +234,39 @@ mod tests {
         let limits = &config.limits;
         [
             ("shared", shared(config)),
-            ("issuer", issuer(&config.issuer[0])),
-            ("resource", self::resource(resource, base_url, true)),
+            ("issuer", of_issuer(config)),
+            ("resource", super::resource(resource, base_url, true)),
             ("upstream", upstream(resource, base_url, limits)),
             ("rule", rule(&resource.rule[0], limits)),
         ]
+    }
+
+    fn of_issuer(config: &Config) -> Fingerprint {
+        let base_url = config.base_url.parse().unwrap();
+        let endpoints = Endpoints::new(config, &base_url);
+        let issuer = &config.issuer[0];
+        Diagnostics::collect(|errors| {
+            let audiences = audiences::of_issuer(issuer, &endpoints, errors);
+            Some(super::issuer(issuer, &audiences))
+        })
+        .unwrap()
+    }
+
+    /// C6: the resources that audiences name are a part of the issuer.
+    #[test]
+    fn named_resources_are_a_part_of_the_issuer() {
+        let named = "[[issuer]]\naudiences = [\"https://old.example.com/mcp\"]";
+        let with = |base_url: &str, issuer: &str| {
+            let text = CONFIG
+                .replace("http://127.0.0.1:3000", base_url)
+                .replace("[[issuer]]", issuer)
+                .replace("jwks_file = \"KEYS\"\n", "");
+            of_issuer(&from_text(&text).unwrap())
+        };
+        let (old, new) = ("http://127.0.0.1:3000", "http://127.0.0.1:3001");
+        assert!(with(old, named) == with(old, named));
+        assert!(with(old, named) != with(new, named));
+        assert!(with(old, "[[issuer]]") == with(new, "[[issuer]]"));
     }
 
     /// J10: a part has another fingerprint if its settings or the content of its files differ, and

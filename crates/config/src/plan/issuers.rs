@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
 use portcullis_jose::{Algorithm, AlgorithmSet};
-use portcullis_metadata::{JwkSet, ResourceUri, syntax::is_https_or_loopback_http};
+use portcullis_metadata::{JwkSet, syntax::is_https_or_loopback_http};
 use portcullis_verifier::{
-    ApplicationAudience, IntrospectionSettings, IssuerSettings, KeySource, Validation,
-    VerifierSettingsError,
+    IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
 };
 use url::Url;
 
-use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection, known_issuers};
+use super::{
+    Fingerprint, SUBSTITUTE_URL,
+    audiences::{self, Endpoints},
+    entra, files, fingerprint, introspection, known_issuers,
+};
 use crate::{Diagnostics, file::Issuer, shown_url};
 
 /// One issuer, and how it is reached.
@@ -27,7 +30,11 @@ pub struct IssuerPlan {
 
 /// Validates the issuers, and adds an error for each invalid value. Returns their plans; `None` for
 /// an invalid one.
-pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<Option<IssuerPlan>> {
+pub(super) fn plan(
+    configured: &[Issuer],
+    endpoints: &Endpoints<'_>,
+    errors: &mut Diagnostics<'_>,
+) -> Vec<Option<IssuerPlan>> {
     let mut plans = Vec::new();
     for (position, issuer) in configured.iter().enumerate() {
         let mut errors = errors.table(&format!("issuer[{position}]"));
@@ -43,13 +50,23 @@ pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<O
                 ),
             );
         }
-        plans.push(issuer_plan(issuer, &mut errors));
+        plans.push(issuer_plan(issuer, endpoints, &mut errors));
     }
+    let audiences: Vec<_> = plans
+        .iter()
+        .map(|plan| plan.as_ref().map(|plan| &plan.settings.audiences[..]))
+        .collect();
+    audiences::check_distinct(&audiences, endpoints, errors);
     plans
 }
 
-fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPlan> {
-    let fingerprint = fingerprint::issuer(issuer);
+fn issuer_plan(
+    issuer: &Issuer,
+    endpoints: &Endpoints<'_>,
+    errors: &mut Diagnostics<'_>,
+) -> Option<IssuerPlan> {
+    let audiences = audiences::of_issuer(issuer, endpoints, errors);
+    let fingerprint = fingerprint::issuer(issuer, &audiences);
     let name = errors.take("issuer", name(&issuer.issuer));
     let validation = introspection::validation(issuer, errors);
     let algorithms = errors.take_all(
@@ -58,15 +75,6 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     );
     let algorithms: Option<AlgorithmSet> = algorithms.map(|all| all.into_iter().collect());
     let keys = keys(issuer, errors);
-    let mut audiences = Vec::new();
-    let mut application_audiences = Vec::new();
-    for text in &issuer.audiences {
-        match audience(text) {
-            Ok(Audience::Resource(uri)) => audiences.push(uri),
-            Ok(Audience::Application(name)) => application_audiences.push(name),
-            Err(error) => errors.add("audiences", format!("{error:#}")),
-        }
-    }
     let fetch = fetch_settings(issuer.ca_file.as_ref(), issuer.proxy.as_deref(), errors);
 
     // Settings that are invalid for themselves are replaced by valid ones, so that the others are
@@ -89,7 +97,6 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     settings.require_at_jwt = issuer.require_at_jwt;
     settings.subjectless_client = issuer.subjectless.is_some();
     settings.audiences = audiences;
-    settings.application_audiences = application_audiences;
     settings.scope_claims.clone_from(&issuer.scope_claims);
     check_settings(&mut settings, errors);
     (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(
@@ -300,23 +307,4 @@ fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
         file.display()
     );
     Ok(set)
-}
-
-enum Audience {
-    Resource(ResourceUri),
-    Application(ApplicationAudience),
-}
-
-fn audience(text: &str) -> anyhow::Result<Audience> {
-    if let Ok(name) = ApplicationAudience::parse(text) {
-        return Ok(Audience::Application(name));
-    }
-    let address = ResourceUri::parse(text).with_context(|| {
-        format!(
-            "audiences has {:?}; each entry is an absolute URL of the same resource, or the issuer's own name for it: a UUID \
-             or an api:// URI",
-            shown_url(text)
-        )
-    })?;
-    Ok(Audience::Resource(address))
 }

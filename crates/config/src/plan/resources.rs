@@ -16,7 +16,9 @@ use portcullis_guard::{
     limit::Rate,
 };
 use portcullis_mcp::{Revision, Revisions};
-use portcullis_metadata::{Issuer, ProtectedResourceMetadata, ResourceUri, Scopes};
+use portcullis_metadata::{
+    Issuer, ProtectedResourceMetadata, ResourceUri, ResourceUriError, Scopes,
+};
 use url::Url;
 
 pub(super) use self::{
@@ -146,11 +148,10 @@ fn resource_plan(
     let realm = errors.take("realm", check_realm(&resource.realm));
     let upstream = upstream::plan(resource, base_url, limits, errors);
     let issuers = issuers?;
-    let audiences = check_application_audiences(
-        resource,
-        issuers.plans.iter().map(|(_, plan)| *plan),
-        errors,
-    );
+    let audiences = metadata.as_ref().and_then(|metadata| {
+        let plans = issuers.plans.iter().map(|(_, plan)| *plan);
+        check_application_audiences(resource, &metadata.resource, plans, errors)
+    });
     let mut metadata = metadata?;
     let own = broker.filter(|_| issuers.accepts_broker).cloned();
     let others = issuers
@@ -204,10 +205,15 @@ fn check_realm(realm: &str) -> anyhow::Result<()> {
     GuardSettings::check_realm(realm).map_err(|error| anyhow!("{error}; shorten or rename it"))
 }
 
+/// Returns the URL of a resource.
+pub(super) fn uri(base_url: &Url, endpoint: &str) -> Result<ResourceUri, ResourceUriError> {
+    let origin = base_url.as_str().trim_end_matches('/');
+    ResourceUri::parse(&format!("{origin}{endpoint}"))
+}
+
 /// Returns the metadata without the issuers.
 fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedResourceMetadata> {
-    let origin = base_url.as_str().trim_end_matches('/');
-    let uri = ResourceUri::parse(&format!("{origin}{}", resource.endpoint))?;
+    let uri = uri(base_url, &resource.endpoint)?;
     let mut metadata = ProtectedResourceMetadata::new(uri, Vec::new());
     metadata
         .scopes_supported

@@ -190,7 +190,7 @@ fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         let names = issuer
             .audiences
-            .iter()
+            .names()
             .filter(|audience| ApplicationAudience::parse(audience).is_ok());
         warnings.extend(names.map(|name| {
             format!(

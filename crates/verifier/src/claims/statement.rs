@@ -5,7 +5,7 @@ use portcullis_metadata::{
 };
 use serde_json::Value;
 
-use crate::settings::IssuerSettings;
+use crate::settings::{AudienceName, IssuerSettings};
 
 /// Claims that only other token types have: ID tokens (OpenID Connect Core 3.3.2.11) and security
 /// events (RFC 8417).
@@ -120,23 +120,24 @@ fn match_audience<'e>(
     settings: &IssuerSettings,
     resource: &ResourceUri,
 ) -> AudienceMatch {
-    let entries = entries.map(|entry| {
-        if resource.matches_audience(entry)
-            || settings
-                .audiences
-                .iter()
-                .any(|other| other.matches_audience(entry))
-        {
-            AudienceMatch::Resource
-        } else if settings
-            .application_audiences
+    let names = || {
+        settings
+            .audiences
             .iter()
-            .any(|name| name.matches(entry))
-        {
-            AudienceMatch::Application
-        } else {
-            AudienceMatch::Other
+            .filter(|further| further.resource == *resource)
+            .map(|further| &further.name)
+    };
+    let entries = entries.map(|entry| {
+        if resource.matches_audience(entry) {
+            return AudienceMatch::Resource;
         }
+        let matches = names()
+            .filter(|name| name.matches(entry))
+            .map(|name| match name {
+                AudienceName::Url(_) => AudienceMatch::Resource,
+                AudienceName::Application(_) => AudienceMatch::Application,
+            });
+        matches.max().unwrap_or(AudienceMatch::Other)
     });
     entries.max().unwrap_or(AudienceMatch::Other)
 }

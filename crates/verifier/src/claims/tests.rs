@@ -6,7 +6,10 @@ use portcullis_metadata::{Issuer, ResourceUri, UnixTime, UnverifiedClaims};
 use serde_json::{Value, json};
 
 use super::validation::validate_signed;
-use crate::{principal::Principal, settings::IssuerSettings};
+use crate::{
+    principal::Principal,
+    settings::{AudienceName, FurtherAudience, IssuerSettings},
+};
 
 mod application_audience;
 
@@ -16,6 +19,14 @@ const RESOURCE: &str = "https://mcp.example.com/mcp";
 
 fn settings() -> IssuerSettings {
     IssuerSettings::new(Issuer::parse(ISSUER).unwrap())
+}
+
+/// Returns a name that an issuer gives a resource.
+fn further(resource: &str, name: AudienceName) -> FurtherAudience {
+    FurtherAudience {
+        resource: ResourceUri::parse(resource).unwrap(),
+        name,
+    }
 }
 
 /// Returns valid claims with changes. `null` removes a claim.
@@ -229,7 +240,8 @@ fn similar_audiences_are_rejected() {
 #[test]
 fn extra_audiences_are_explicit() {
     let mut settings = settings();
-    settings.audiences = vec![ResourceUri::parse("https://old.example.com/mcp").unwrap()];
+    let old = ResourceUri::parse("https://old.example.com/mcp").unwrap();
+    settings.audiences = vec![further(RESOURCE, AudienceName::Url(old))];
     assert_eq!(
         rejection(json!({ "aud": "https://old.example.com/mcp/" }), &settings),
         None

@@ -63,14 +63,14 @@ pub(super) fn log<'a>(
         .iter()
         .map(|issuer| issuer.issuer().as_str())
         .collect();
-    let mut audiences = vec![verifier.settings.resource.as_str()];
+    let resource = &verifier.settings.resource;
+    let mut audiences = vec![resource.as_str()];
     for issuer in &verifier.issuers {
+        let further = issuer.settings().audiences.iter();
         audiences.extend(
-            issuer
-                .settings()
-                .audiences
-                .iter()
-                .map(|audience| audience.as_str()),
+            further
+                .filter(|further| further.resource == *resource)
+                .map(|further| further.name.as_str()),
         );
     }
     tracing::debug!(

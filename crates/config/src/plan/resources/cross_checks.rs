@@ -5,8 +5,8 @@ use crate::{Config, Diagnostics, file::Authorization};
 /// The first segment of the broker's paths.
 const BROKER_SEGMENT: &str = "oauth";
 
-/// Adds errors for endpoints and audiences that conflict, for open endpoints on a network, and for
-/// several defaults.
+/// Adds errors for endpoints that conflict, for open endpoints on a network, and for several
+/// defaults.
 pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
     for (position, resource) in config.resource.iter().enumerate() {
         let mut errors = errors.table(&format!("resource[{position}]"));
@@ -39,19 +39,6 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
     }
     if config.broker.is_some() {
         check_beside_broker(config, errors);
-    }
-    let resources = config.resource.len();
-    let with_audiences = config
-        .issuer
-        .iter()
-        .enumerate()
-        .filter(|(_, issuer)| !issuer.audiences.is_empty());
-    for (position, _) in with_audiences.filter(|_| resources > 1) {
-        let text = format!(
-            "there are {resources} resources, and each audience would count for all of them; remove audiences, or serve one \
-             resource"
-        );
-        errors.add(&format!("issuer[{position}].audiences"), text);
     }
     let mut defaults = config
         .resource

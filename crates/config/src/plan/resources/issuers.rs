@@ -1,4 +1,5 @@
-use portcullis_verifier::Validation;
+use portcullis_metadata::ResourceUri;
+use portcullis_verifier::{AudienceName, Validation};
 
 use super::context::Context;
 use crate::{
@@ -154,10 +155,16 @@ fn unknown_issuer(name: &str, context: &Context<'_>) -> String {
 /// the resource. Required scopes exclude it, because an ID token has none.
 pub(super) fn check_application_audiences<'a>(
     resource: &Resource,
-    mut issuers: impl Iterator<Item = &'a IssuerPlan>,
+    uri: &ResourceUri,
+    issuers: impl Iterator<Item = &'a IssuerPlan>,
     errors: &mut Diagnostics<'_>,
 ) -> Option<()> {
-    let named = issuers.find_map(|plan| Some((plan, plan.settings.application_audiences.first()?)));
+    let mut names = issuers.flat_map(|plan| {
+        let audiences = plan.settings.audiences.iter();
+        let of_resource = audiences.filter(|audience| audience.resource == *uri);
+        of_resource.map(move |audience| (plan, &audience.name))
+    });
+    let named = names.find(|(_, name)| matches!(name, AudienceName::Application(_)));
     let Some((plan, name)) = named.filter(|_| resource.required_scopes.is_empty()) else {
         return Some(());
     };

@@ -237,35 +237,98 @@ fn loopback_issuers_of_public_resources_cause_a_warning() {
     );
 }
 
-/// C6: a further audience is an absolute URL, and allowed only with a single resource.
+/// C6: a further audience is an absolute URL. A list belongs to the only resource.
 #[test]
-fn audiences_are_urls_of_one_resource() {
-    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
-    let audience = |text: &str| format!("{issuer}\naudiences = [\"{text}\"]");
-    assert!(check(&GOOD.replace(issuer, &audience("https://old.example.com/mcp"))).is_ok());
+fn a_list_of_audiences_belongs_to_the_only_resource() {
+    let (from, to) = issuer_with("audiences = [\"https://old.example.com/mcp\"]");
+    let plan = check(&GOOD.replace(from, &to)).unwrap();
+    let audience = &plan.issuers[0].settings.audiences[0];
+    assert_eq!(audience.resource.as_str(), "https://mcp.example.com/mcp");
+    assert_eq!(audience.name.as_str(), "https://old.example.com/mcp");
     for name in ["api", "account", "mcp.example.com", "//mcp.example.com/mcp"] {
-        assert!(
-            error(issuer, &audience(name)).contains("audiences"),
-            "{name}"
-        );
+        let (from, to) = issuer_with(&format!("audiences = [\"{name}\"]"));
+        assert!(error(from, &to).contains("audiences"), "{name}");
     }
-    let two = with_lines("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
-    let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
-    assert!(format!("{:#}", check(&two).err().expect("an error")).contains("would count for all"));
+    assert!(error_with_two(&to).contains("there are 2 resources, and each audience would count"));
+}
+
+/// C6: with several resources, each audience belongs to one endpoint.
+#[test]
+fn audiences_belong_to_endpoints() {
+    let (first, second) = (APPLICATION, "api://contoso/other");
+    let (_, to) = issuer_with(&format!(
+        "audiences = {{ \"/mcp\" = [\"{first}\"], \"/other\" = [\"{second}\"] }}"
+    ));
+    let plan = check(&two_resources(&to)).unwrap();
+    let audiences: Vec<_> = plan.issuers[0]
+        .settings
+        .audiences
+        .iter()
+        .map(|audience| (audience.resource.as_str(), audience.name.as_str()))
+        .collect();
+    assert_eq!(
+        audiences,
+        [
+            ("https://mcp.example.com/mcp", first),
+            ("https://mcp.example.com/other", second),
+        ]
+    );
+    let without_scopes = two_resources(&to).replace("required_scopes = [\"mcp:other\"]\n", "");
+    let message = format!("{:#}", check(&without_scopes).err().expect("an error"));
+    assert!(message.contains("required_scopes is empty"), "{message}");
+    assert!(message.contains(second), "{message}");
+}
+
+/// C6: an audience that names two resources, or none, is an error.
+#[test]
+fn an_audience_names_one_resource() {
+    let upper = APPLICATION.to_uppercase();
+    for (other, expected) in [
+        (upper.as_str(), "so that a token for one would be accepted"),
+        (
+            "https://mcp.example.com/mcp/",
+            "it also names https://mcp.example.com/mcp",
+        ),
+    ] {
+        let (_, to) = issuer_with(&format!(
+            "audiences = {{ \"/mcp\" = [\"{APPLICATION}\"], \"/other\" = [\"{other}\"] }}"
+        ));
+        let message = error_with_two(&to);
+        assert!(message.contains(expected), "{other}: {message}");
+    }
+    let (_, to) = issuer_with("audiences = { \"/oter\" = [\"api://contoso/mcp\"] }");
+    let message = error_with_two(&to);
+    assert!(
+        message.contains("\"/oter\", which no [[resource]] has; write one of \"/mcp\", \"/other\""),
+        "{message}"
+    );
+}
+
+const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
+
+/// Returns a configuration with two resources and this issuer.
+fn two_resources(issuer: &str) -> String {
+    let (from, _) = issuer_with("");
+    let second = "[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\nrequired_scopes = [\"mcp:other\"]\n";
+    with_lines(second).replace(from, issuer)
+}
+
+fn error_with_two(issuer: &str) -> String {
+    format!(
+        "{:#}",
+        check(&two_resources(issuer)).err().expect("an error")
+    )
 }
 
 /// C6: the issuer's own name for the resource needs required scopes and causes a warning.
 #[test]
 fn own_names_need_required_scopes() {
     let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
-    for name in ["11112222-bbbb-3333-cccc-4444dddd5555", "api://contoso/mcp"] {
+    for name in [APPLICATION, "api://contoso/mcp"] {
         let named = GOOD.replace(issuer, &format!("{issuer}\naudiences = [\"{name}\"]"));
         let without = named.replace("required_scopes = [\"mcp:tools\"]\n", "");
         let plan = check(&named).unwrap();
-        assert_eq!(
-            plan.issuers[0].settings.application_audiences[0].as_str(),
-            name
-        );
+        assert_eq!(plan.issuers[0].settings.audiences[0].name.as_str(), name);
         assert!(
             plan.warnings
                 .iter()

@@ -68,7 +68,7 @@ fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
     }
     for audience in issuer
         .audiences
-        .iter()
+        .names()
         .filter(|audience| audience.contains('*'))
     {
         warnings.push(format!(

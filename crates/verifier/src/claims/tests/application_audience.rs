@@ -6,8 +6,24 @@ const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
 
 fn with_application() -> IssuerSettings {
     let mut settings = settings();
-    settings.application_audiences = vec![crate::ApplicationAudience::parse(APPLICATION).unwrap()];
+    settings.audiences = vec![further(RESOURCE, application())];
     settings
+}
+
+fn application() -> AudienceName {
+    AudienceName::Application(crate::ApplicationAudience::parse(APPLICATION).unwrap())
+}
+
+/// C6: a name of another resource is no audience.
+#[test]
+fn the_name_of_another_resource_is_rejected() {
+    let mut settings = settings();
+    settings.audiences = vec![further("https://mcp.example.com/other", application())];
+    let claims = json!({ "aud": APPLICATION, "azp": "client" });
+    assert_eq!(
+        rejection(claims, &settings),
+        Some("token.audience_mismatch")
+    );
 }
 
 /// C6: the issuer's own name for the resource is an audience, and no part or extension of it.

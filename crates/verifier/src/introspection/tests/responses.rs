@@ -6,6 +6,7 @@ use portcullis_metadata::ResourceUri;
 use portcullis_testkit::ManualClock;
 
 use super::*;
+use crate::{AudienceName, FurtherAudience};
 
 const START: u64 = ManualClock::START.as_secs();
 
@@ -301,7 +302,10 @@ async fn the_audience_is_checked() {
     let other = "https://old.example.com/mcp";
     let fixture = Fixture::with(|issuer| {
         issuer.validation = Validation::Introspection(client());
-        issuer.audiences = vec![ResourceUri::parse(other).unwrap()];
+        issuer.audiences = vec![FurtherAudience {
+            resource: ResourceUri::parse(TestIssuer::RESOURCE).unwrap(),
+            name: AudienceName::Url(ResourceUri::parse(other).unwrap()),
+        }];
     });
     set_response(&fixture, &active_with("aud", other));
     assert_eq!(fixture.rejection(OPAQUE).await, None);
