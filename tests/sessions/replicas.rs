@@ -9,9 +9,9 @@ mod tokens;
 
 use std::time::{Duration, Instant};
 
-use portcullis_scenarios::Signal;
+use portcullis_scenarios::{Redis, Signal};
 
-use self::deployment::{Redis, Replicas};
+use self::deployment::Replicas;
 
 /// E13: replicas continue each other's sessions. After a confirmed end, all replicas reject the
 /// session, also those that have it in their tables.

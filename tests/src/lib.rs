@@ -32,6 +32,7 @@ mod program;
 mod raw_upstream;
 mod reason_codes;
 mod recorded_request;
+mod redis;
 mod reloadable_server;
 mod request;
 mod reserved_port;
@@ -62,6 +63,7 @@ pub use peer::{Peer, PeerRequest, PeerResponse};
 pub use private_authority::PrivateAuthority;
 pub use raw_upstream::{RawRequest, RawUpstream};
 pub use recorded_request::RecordedRequest;
+pub use redis::{Redis, readiness, wait_for_state, wait_until_ready};
 pub use upstream::{ResponseBody, Upstream};
 
 // Its clients.

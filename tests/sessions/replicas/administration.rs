@@ -1,11 +1,11 @@
 //! Administrators of one replica, whose actions apply to all.
 
 use http::Method;
-use portcullis_scenarios::{Administration, Request};
+use portcullis_scenarios::{Administration, Redis, Request};
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::deployment::{Redis, Replicas};
+use super::deployment::Replicas;
 
 /// How long the requests to an upstream may take.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,11 +4,12 @@ mod servers;
 
 use std::time::{Duration, Instant};
 
-use portcullis_scenarios::{Portcullis, Signal};
+use portcullis_scenarios::{
+    Portcullis, Redis, Signal, readiness, wait_for_state, wait_until_ready,
+};
 use tokio::time::sleep;
 
 use self::servers::{Servers, Tokens};
-use super::deployment::{Redis, readiness, wait_for_state, wait_until_ready};
 
 /// Ends are read every 0.5 s. The rest is a margin for a busy machine.
 const END_TIME: Duration = Duration::from_secs(5);

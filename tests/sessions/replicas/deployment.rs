@@ -1,135 +1,11 @@
-//! A `redis-server`, and replicas that use it.
-
-use std::{
-    net::SocketAddr,
-    process::{Command, Stdio},
-    time::{Duration, Instant},
-};
+//! Replicas that use a `redis-server`.
 
 use portcullis_scenarios::{
-    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Process,
-    Request, ReservedPort, Scratch, TIMEOUT, is_full_run,
-};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    time::sleep,
+    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Redis,
+    Request, Scratch, wait_until_ready,
 };
 
 const KEY: &str = "the-common-key-0123456789abcdef0123456";
-/// The maximum time until a replica is ready: the lease and a margin for a busy machine.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A `redis-server`.
-pub(super) struct Redis {
-    port: ReservedPort,
-    /// Whether it answers a change after it is on disk. Otherwise it has no persistence.
-    is_durable: bool,
-    process: Process,
-    folder: Scratch,
-}
-
-impl Redis {
-    /// Starts a server without persistence. See [`start_with`](Self::start_with).
-    pub(super) async fn start() -> Option<Self> {
-        Self::start_with(false).await
-    }
-
-    /// Starts a server that answers a change after it is on disk. See
-    /// [`start_with`](Self::start_with).
-    pub(super) async fn start_durable() -> Option<Self> {
-        Self::start_with(true).await
-    }
-
-    /// Starts a server. If the program is not installed, prints a note and returns `None`, except
-    /// in a full run. Panics if the program is not installed in a full run.
-    #[expect(clippy::print_stderr, reason = "a skipped scenario prints a note")]
-    async fn start_with(is_durable: bool) -> Option<Self> {
-        let is_installed = Command::new("redis-server")
-            .arg("--version")
-            .stdout(Stdio::null())
-            .status()
-            .is_ok();
-        if !is_installed {
-            assert!(!is_full_run(), "redis-server is not installed");
-            eprintln!("SKIPPED: redis-server is not installed");
-            return None;
-        }
-        let port = ReservedPort::new();
-        let folder = Scratch::folder("redis");
-        let process = Self::run(port.address(), &folder, is_durable).await;
-        Some(Self {
-            port,
-            is_durable,
-            process,
-            folder,
-        })
-    }
-
-    /// Starts `redis-server` and waits until it listens.
-    async fn run(address: SocketAddr, folder: &Scratch, is_durable: bool) -> Process {
-        let port = address.port().to_string();
-        let mut command = Command::new("redis-server");
-        command.args([
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            &port,
-            "--save",
-            "",
-            "--appendfsync",
-            "always",
-            "--appendonly",
-            if is_durable { "yes" } else { "no" },
-            "--dir",
-        ]);
-        command
-            .arg(folder.as_str())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let process = Process::start("redis-server", &mut command).unwrap();
-        let started = Instant::now();
-        while TcpStream::connect(address).await.is_err() {
-            assert!(
-                started.elapsed() < TIMEOUT,
-                "redis-server does not listen on {address}"
-            );
-            sleep(Duration::from_millis(10)).await;
-        }
-        process
-    }
-
-    /// Sends a command and returns its response.
-    pub(super) async fn command(&self, command: &str) -> String {
-        let mut stream = TcpStream::connect(self.port.address()).await.unwrap();
-        stream
-            .write_all(format!("{command}\r\nQUIT\r\n").as_bytes())
-            .await
-            .unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.unwrap();
-        response
-    }
-
-    pub(super) async fn kill(&mut self) {
-        self.process.kill().await.unwrap();
-    }
-
-    /// Starts a server again that has no persistence.
-    pub(super) async fn restart_empty(&mut self) {
-        assert!(!self.is_durable);
-        self.restart().await;
-    }
-
-    /// Starts the server again, with what it has on disk.
-    pub(super) async fn restart(&mut self) {
-        self.process = Self::run(self.port.address(), &self.folder, self.is_durable).await;
-    }
-
-    pub(super) fn address(&self) -> SocketAddr {
-        self.port.address()
-    }
-}
 
 /// A deployment, and further programs with its configuration.
 pub(super) struct Replicas {
@@ -162,7 +38,7 @@ impl Replicas {
             "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{session}\n{}\n[shared]\nredis = \"redis://{}\"\n{more}",
             keys.as_str(),
             administration.table(),
-            redis.port.address()
+            redis.address()
         );
         let deployment = builder.tables(tables).start().await;
         let token = deployment.good_token();
@@ -221,27 +97,5 @@ impl Replicas {
     pub(super) async fn delete(&self, number: usize, session: &str) -> HttpResponse {
         let delete = Request::delete(Deployment::ENDPOINT, &self.token, session);
         delete.send(self.replica(number).address()).await
-    }
-}
-
-pub(super) async fn readiness(replica: &Portcullis) -> HttpResponse {
-    Request::new("GET", "/readyz").send(replica.address()).await
-}
-
-/// Waits until a replica has the ended sessions of all others.
-pub(super) async fn wait_until_ready(replica: &Portcullis) {
-    wait_for_state(replica, "complete").await;
-    assert_eq!(readiness(replica).await.status, 200);
-}
-
-pub(super) async fn wait_for_state(replica: &Portcullis, state: &str) {
-    let started = Instant::now();
-    while readiness(replica).await.json()["shared"]["redis"] != state {
-        assert!(
-            started.elapsed() < JOIN_TIMEOUT,
-            "{:?}",
-            readiness(replica).await
-        );
-        sleep(Duration::from_millis(20)).await;
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request};
+use portcullis_scenarios::{Deployment, INITIALIZE, Redis, Request};
 use tokio::time::sleep;
 
-use super::deployment::{Redis, Replicas};
+use super::deployment::Replicas;
 
 /// How long counts may take to the other replicas: the interval, and some more on a loaded machine.
 const LIMIT_EXCHANGE: Duration = Duration::from_secs(2);

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use portcullis_scenarios::{Deployment, Request};
+use portcullis_scenarios::{
+    Deployment, Redis, Request, readiness, wait_for_state, wait_until_ready,
+};
 use tokio::time::sleep;
 
-use super::deployment::{Redis, Replicas, readiness, wait_for_state, wait_until_ready};
+use super::deployment::Replicas;
 
 /// E13: after Redis was killed and restarted empty, ended sessions stay ended everywhere, a fresh
 /// replica does not accept them, and the other sessions continue.

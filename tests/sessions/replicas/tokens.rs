@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
     Administration, ChannelBody, Connection, Deployment, DeploymentBuilder, HttpResponse,
-    INITIALIZE, Request, Scratch, Upstream,
+    INITIALIZE, Redis, Request, Scratch, Upstream, wait_for_state, wait_until_ready,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -20,7 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::deployment::{Redis, Replicas, wait_for_state, wait_until_ready};
+use super::deployment::Replicas;
 
 const TOKEN: &str = "opaque-canary-token";
 const JSON: (&str, &str) = ("content-type", "application/json");

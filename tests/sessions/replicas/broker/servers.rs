@@ -8,12 +8,11 @@ use portcullis_devidp::{
 };
 use portcullis_metadata::{Secret, authorization::PkceVerifier};
 use portcullis_scenarios::{
-    HttpResponse, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream,
+    HttpResponse, INITIALIZE, Portcullis, Redis, Request, Scratch, Signal, Upstream,
+    wait_until_ready,
 };
 use serde_json::json;
 use url::{Url, form_urlencoded};
-
-use super::super::deployment::{Redis, wait_until_ready};
 
 /// The URL of all replicas. They listen on other ports.
 const BASE_URL: &str = "http://127.0.0.1:3000";
