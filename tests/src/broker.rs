@@ -2,8 +2,10 @@
 
 mod browser;
 mod client;
+mod front;
 mod identity_provider;
 mod mcp;
+mod replica;
 mod server;
 
 pub use browser::Browser;

@@ -40,7 +40,7 @@ impl BrokerClient {
             "token_endpoint_auth_method": "none",
         });
         let response = Request::post("/oauth/register", metadata.to_string())
-            .send(server.program().address())
+            .send(server.address())
             .await;
         assert_eq!(response.status, 201, "{response:?}");
         let body = response.json();
@@ -215,5 +215,5 @@ fn form(path: &str, fields: &[(&str, &str)]) -> Request {
 }
 
 async fn send(server: &BrokerServer, request: &Request) -> HttpResponse {
-    request.send(server.program().address()).await
+    request.send(server.address()).await
 }

@@ -38,7 +38,7 @@ impl McpSession {
     pub async fn initialize(server: &BrokerServer, endpoint: &str, token: &str) -> HttpResponse {
         Request::post(endpoint, INITIALIZE)
             .bearer(token)
-            .send(server.program().address())
+            .send(server.address())
             .await
     }
 
@@ -48,7 +48,7 @@ impl McpSession {
         Request::post(self.endpoint, call)
             .bearer(token)
             .session(&self.id)
-            .send(server.program().address())
+            .send(server.address())
             .await
     }
 
@@ -67,7 +67,7 @@ impl McpSession {
     /// # Panics
     /// Panics if the response is not an event stream.
     pub async fn listen(&self, server: &BrokerServer, token: &str) -> EventStream {
-        let mut connection = Connection::open(server.program().address()).await;
+        let mut connection = Connection::open(server.address()).await;
         let request = Request::listen(self.endpoint, token, &self.id);
         connection.write(&request.to_bytes()).await;
         let head = connection.head().await.expect("a response");

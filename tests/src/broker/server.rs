@@ -1,11 +1,14 @@
 //! [`BrokerServer`]: a server with a broker in front of an imitated provider.
 
-use std::path::Path;
+use std::{net::SocketAddr, path::Path};
 
+use portcullis_broker::BrokerKeys;
 use url::Url;
 
-use super::{BrokerIdp, ProviderKind};
-use crate::{EventStreams, Finished, Portcullis, ReservedPort, Scratch, Signal, Upstream};
+use super::{BrokerIdp, ProviderKind, browser::address, front::Front, replica::Replica};
+use crate::{
+    EventStreams, Finished, Portcullis, Redis, ReservedPort, Scratch, Upstream, wait_until_ready,
+};
 
 /// The settings of a [`BrokerServer`].
 #[derive(Clone, Copy)]
@@ -33,7 +36,8 @@ impl BrokerSettings {
 }
 
 /// A server with a broker, its provider, and an upstream for the endpoints `/mcp` and `/other`. It
-/// keeps its address and its state directory when it restarts.
+/// keeps its address and its state directory when it restarts. It can consist of several replicas,
+/// one of which gets all requests.
 pub struct BrokerServer {
     /// The provider at which users sign in.
     pub idp: BrokerIdp,
@@ -41,11 +45,13 @@ pub struct BrokerServer {
     pub upstream: Upstream,
     /// The event streams of the upstream.
     pub streams: EventStreams,
-    program: Option<Portcullis>,
     base_url: Url,
-    configuration: Scratch,
-    state: Scratch,
-    _port: ReservedPort,
+    replicas: Vec<Replica>,
+    /// The number of the replica that gets the requests.
+    current: usize,
+    /// Passes requests on to this replica.
+    front: Option<Front>,
+    _keys: Option<[Scratch; 2]>,
 }
 
 impl BrokerServer {
@@ -57,25 +63,77 @@ impl BrokerServer {
         Self::with(BrokerSettings::of(kind)).await
     }
 
-    /// Starts a server with these settings.
+    /// Starts a server with these settings, which keeps its records in its state directory.
     ///
     /// # Panics
     /// Panics if it does not start.
     pub async fn with(settings: BrokerSettings) -> Self {
         let port = ReservedPort::new();
-        let base_url = format!("http://{}", port.address());
-        let idp = BrokerIdp::start(settings.kind, &base_url).await;
+        let mut server = Self::prepare(settings.kind, port.address()).await;
+        let configuration = server.configuration(settings, "");
+        let replica = Replica::start(port, &configuration).await;
+        server.replicas.push(replica);
+        server
+    }
+
+    /// Starts replicas with these settings, which keep their records in Redis. Each has another
+    /// state directory. The first one gets all requests.
+    ///
+    /// # Panics
+    /// Panics if they do not start, or Redis has no persistence.
+    pub async fn replicated(settings: BrokerSettings, redis: &Redis, count: usize) -> Self {
+        let ports: Vec<_> = (0..count).map(|_| ReservedPort::new()).collect();
+        let front = Front::start(ports[0].address()).await;
+        let mut server = Self::prepare(settings.kind, front.address()).await;
+        let keys = [
+            Scratch::file("broker-keys", &BrokerKeys::generate().expect("keys")),
+            Scratch::file("session-keys", "the-common-key-0123456789abcdef0123456"),
+        ];
+        let broker = format!("keys = {{ file = \"{}\" }}", keys[0].as_str());
+        let tables = format!(
+            "[session]\nkeys = [{{ file = \"{}\" }}]\n[shared]\nredis = \"redis://{}\"\n",
+            keys[1].as_str(),
+            redis.address()
+        );
+        let configuration = server.configuration(settings, &broker) + &tables;
+        for port in ports {
+            let replica = Replica::start(port, &configuration).await;
+            wait_until_ready(replica.program()).await;
+            server.replicas.push(replica);
+        }
+        server.front = Some(front);
+        server._keys = Some(keys);
+        server
+    }
+
+    /// Starts the provider and the upstream of a server that clients reach at this address.
+    async fn prepare(kind: ProviderKind, address: SocketAddr) -> Self {
+        let base_url = format!("http://{address}");
         let streams = EventStreams::default();
-        let upstream = streams.listening_upstream().await;
-        let state = Scratch::folder("broker-state");
-        let configuration = format!(
+        Self {
+            idp: BrokerIdp::start(kind, &base_url).await,
+            upstream: streams.listening_upstream().await,
+            streams,
+            base_url: Url::parse(&base_url).expect("a URL"),
+            replicas: Vec::new(),
+            current: 0,
+            front: None,
+            _keys: None,
+        }
+    }
+
+    /// Returns the configuration, without the keys that differ for each replica.
+    fn configuration(&self, settings: BrokerSettings, broker: &str) -> String {
+        let upstream = settings
+            .upstream
+            .map_or_else(|| self.upstream.setting(), str::to_owned);
+        format!(
             r#"
-            listen = "{listen}"
             base_url = "{base_url}"
-            state_dir = "{state}"
             workers = 2
 
             [broker]
+            {settings_of_broker}
             {broker}
             {provider}
 
@@ -96,35 +154,24 @@ impl BrokerServer {
 
             {tables}
             "#,
-            listen = port.address(),
-            state = state.as_str(),
-            broker = settings.broker,
-            provider = idp.table(),
-            upstream = settings
-                .upstream
-                .map_or_else(|| upstream.setting(), str::to_owned),
+            base_url = self.issuer(),
+            settings_of_broker = settings.broker,
+            provider = self.idp.table(),
             tables = settings.tables,
-        );
-        let mut server = Self {
-            idp,
-            upstream,
-            streams,
-            program: None,
-            base_url: Url::parse(&base_url).expect("a URL"),
-            configuration: Scratch::file("broker.toml", &configuration),
-            state,
-            _port: port,
-        };
-        server.start_again().await;
-        server
+        )
     }
 
-    /// Returns the running program.
+    /// Returns the running program that gets the requests.
     ///
     /// # Panics
     /// Panics if it was stopped.
     pub fn program(&self) -> &Portcullis {
-        self.program.as_ref().expect("it runs")
+        self.replicas[self.current].program()
+    }
+
+    /// Returns the address to which clients send requests.
+    pub fn address(&self) -> SocketAddr {
+        address(&self.base_url)
     }
 
     /// Returns a URL of the server.
@@ -142,7 +189,7 @@ impl BrokerServer {
 
     /// Returns the state directory.
     pub fn state(&self) -> &Path {
-        self.state.path()
+        self.replicas[self.current].state()
     }
 
     /// Stops the server and starts it again.
@@ -160,17 +207,15 @@ impl BrokerServer {
     /// # Panics
     /// Panics if it does not run, or does not stop in time.
     pub async fn stop(&mut self) -> Finished {
-        self.program.take().expect("it runs").stop().await
+        self.replicas[self.current].stop().await
     }
 
-    /// Kills the server and starts it again.
+    /// Kills the server with SIGKILL and starts it again.
     ///
     /// # Panics
     /// Panics if it does not end in time, or does not start.
     pub async fn crash(&mut self) {
-        let program = self.program.take().expect("it runs");
-        program.signal(Signal::KILL);
-        program.wait().await;
+        self.replicas[self.current].kill().await;
         self.start_again().await;
     }
 
@@ -179,8 +224,57 @@ impl BrokerServer {
     /// # Panics
     /// Panics if it does not start.
     pub async fn start_again(&mut self) {
-        let arguments = ["serve", "--config", self.configuration.as_str()];
-        self.program = Some(Portcullis::start(&arguments).await);
+        self.replicas[self.current].start_again().await;
+    }
+
+    /// Kills the replica that gets the requests with SIGKILL. The next one gets them from now on.
+    /// A server without another replica starts again.
+    ///
+    /// # Panics
+    /// Panics if it does not end in time, or does not start.
+    pub async fn fail_over(&mut self) {
+        self.replicas[self.current].kill().await;
+        self.use_next();
+        if !self.replicas[self.current].is_running() {
+            self.start_again().await;
+        }
+    }
+
+    /// Starts the replica before the one that gets the requests, which was killed, and lets it get
+    /// the requests again. A server without another replica runs already.
+    ///
+    /// # Panics
+    /// Panics if it does not start, or is not ready in time.
+    pub async fn recover(&mut self) {
+        let count = self.replicas.len();
+        let killed = (self.current + count - 1) % count;
+        if !self.replicas[killed].is_running() {
+            self.replicas[killed].start_again().await;
+            wait_until_ready(self.replicas[killed].program()).await;
+        }
+        self.use_replica(killed);
+    }
+
+    /// Lets the next replica get the requests.
+    pub fn use_next(&mut self) {
+        self.use_replica((self.current + 1) % self.replicas.len());
+    }
+
+    /// Waits until all replicas can use Redis.
+    ///
+    /// # Panics
+    /// Panics if that takes too long.
+    pub async fn wait_for_redis(&self) {
+        for replica in &self.replicas {
+            wait_until_ready(replica.program()).await;
+        }
+    }
+
+    fn use_replica(&mut self, number: usize) {
+        self.current = number;
+        if let Some(front) = &self.front {
+            front.pass_to(self.replicas[number].address());
+        }
     }
 
     /// Runs a server that was stopped, and that cannot start, to its end.
@@ -188,6 +282,7 @@ impl BrokerServer {
     /// # Panics
     /// Panics if it does not end in time.
     pub async fn run_to_its_end(&self) -> Finished {
-        Portcullis::run(&["serve", "--config", self.configuration.as_str()]).await
+        let configuration = self.replicas[self.current].configuration();
+        Portcullis::run(&["serve", "--config", configuration]).await
     }
 }
