@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use self::{
     commands::Commands,
-    link::{Link, Redis},
+    link::{Failure, Link, Redis},
 };
 use super::{
     BoxFuture, Change, KeyedRecord, MAX_SWEPT, Outcome, RecordError, RecordStore, StoredRecord,
@@ -35,7 +35,8 @@ const BATCH: usize = 256;
 /// last changes, which were answered.
 ///
 /// **Failures.** Every method fails after at most 2 s. The next call connects again, at most every
-/// 250 ms. After a failure, a change may have been made nevertheless.
+/// 250 ms. A read on a connection that has ended is repeated once on a new one, so that a restart of
+/// Redis fails no later read. After a failure, a change may have been made nevertheless.
 ///
 /// **Clocks.** A record expires by the clock of the replica that reads or removes it, so the clocks
 /// must be synchronized.
@@ -79,25 +80,40 @@ impl RedisRecords {
     /// # Errors
     /// Fails if Redis cannot be reached, or can lose records.
     pub async fn connect(&self) -> Result<(), RecordError> {
-        self.with_connection(async |_| Ok(())).await
+        self.run(|_| async { Ok(()) }).await
     }
 
     /// Runs commands on the connection, within the maximum time.
-    async fn with_connection<T>(
-        &self,
-        run: impl AsyncFnOnce(&mut Redis) -> Result<T, RecordError>,
-    ) -> Result<T, RecordError> {
-        let run = async {
-            let mut connection = self.link.connection().await?;
-            let result = run(&mut connection.redis).await;
-            if let Err(error) = &result {
-                self.link.report(&connection, error).await;
-            }
-            result
-        };
-        let too_late = |_| Err(failure::io_error(std::io::ErrorKind::TimedOut).into());
-        timeout(MAX_TIME, run).await.unwrap_or_else(too_late)
+    async fn run<T, F>(&self, commands: impl FnOnce(Redis) -> F) -> Result<T, RecordError>
+    where
+        F: Future<Output = Result<T, RecordError>>,
+    {
+        in_time(async { self.link.run(commands).await.map_err(Failure::into) }).await
     }
+
+    /// Runs commands that change nothing. If the connection has ended, runs them once more on a new
+    /// one.
+    async fn read<T, F>(&self, commands: impl Fn(Redis) -> F) -> Result<T, RecordError>
+    where
+        F: Future<Output = Result<T, RecordError>>,
+    {
+        in_time(async {
+            match self.link.run(&commands).await {
+                Err(Failure::ConnectionLost(_)) => self.link.run(&commands).await,
+                result => result,
+            }
+            .map_err(Failure::into)
+        })
+        .await
+    }
+}
+
+/// Fails if an operation takes longer than the maximum time.
+async fn in_time<T>(
+    operation: impl Future<Output = Result<T, RecordError>>,
+) -> Result<T, RecordError> {
+    let too_late = |_| Err(failure::io_error(std::io::ErrorKind::TimedOut).into());
+    timeout(MAX_TIME, operation).await.unwrap_or_else(too_late)
 }
 
 impl RecordStore for RedisRecords {
@@ -108,12 +124,10 @@ impl RecordStore for RedisRecords {
     ) -> BoxFuture<'_, Result<Option<StoredRecord>, RecordError>> {
         let key = Box::<[u8]>::from(key);
         Box::pin(async move {
+            let (commands, key) = (&self.commands, &*key);
             let now = self.clock.now();
-            let record = self
-                .with_connection(async |redis: &mut Redis| {
-                    self.commands.get(redis, table, &key).await
-                })
-                .await?;
+            let get = |mut redis| async move { commands.get(&mut redis, table, key).await };
+            let record = self.read(get).await?;
             Ok(record.filter(|record| record.expires > now))
         })
     }
@@ -122,10 +136,9 @@ impl RecordStore for RedisRecords {
         Box::pin(async move {
             change.check_size()?;
             let now = self.clock.now();
-            self.with_connection(async |redis: &mut Redis| {
-                self.commands.change(redis, &change, now).await
-            })
-            .await
+            let (commands, change) = (&self.commands, &change);
+            let commit = |mut redis| async move { commands.change(&mut redis, change, now).await };
+            self.run(commit).await
         })
     }
 
@@ -140,17 +153,15 @@ impl RecordStore for RedisRecords {
         let mut after = after.map(Box::<[u8]>::from);
         Box::pin(async move {
             let now = self.clock.now();
+            let (commands, prefix) = (&self.commands, &*prefix);
             let mut records = Vec::new();
             while records.len() < limit {
                 let count = BATCH.min(limit - records.len());
-                let page = self
-                    .with_connection(async |redis: &mut Redis| {
-                        let after = after.as_deref();
-                        self.commands
-                            .scan(redis, table, &prefix, after, count)
-                            .await
-                    })
-                    .await?;
+                let start = after.as_deref();
+                let scan = |mut redis| async move {
+                    commands.scan(&mut redis, table, prefix, start, count).await
+                };
+                let page = self.read(scan).await?;
                 let is_last = page.len() < count;
                 after = page.last().map(|(key, _)| key.clone());
                 records.extend(page.into_iter().filter(|(_, record)| record.expires > now));
@@ -163,21 +174,20 @@ impl RecordStore for RedisRecords {
     }
 
     fn count(&self, table: Table) -> BoxFuture<'_, Result<u64, RecordError>> {
-        Box::pin(self.with_connection(async move |redis: &mut Redis| {
-            self.commands.count(redis, table).await
-        }))
+        Box::pin(async move {
+            let commands = &self.commands;
+            let count = |mut redis| async move { commands.count(&mut redis, table).await };
+            self.read(count).await
+        })
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<(), RecordError>> {
         Box::pin(async move {
             let now = self.clock.now();
             for _ in 0..MAX_SWEPT / BATCH {
-                let found = self
-                    .with_connection(async |redis: &mut Redis| {
-                        self.commands.sweep(redis, now).await
-                    })
-                    .await?;
-                if found < BATCH {
+                let commands = &self.commands;
+                let sweep = |mut redis| async move { commands.sweep(&mut redis, now).await };
+                if self.run(sweep).await? < BATCH {
                     break;
                 }
             }

@@ -154,6 +154,21 @@ async fn a_killed_server_loses_nothing() {
     }
 }
 
+/// ST4: a restart of Redis between two requests fails no read.
+#[tokio::test]
+async fn a_read_after_a_restart_connects_again() {
+    let Some(mut redis) = Redis::start_durable() else {
+        return;
+    };
+    let records = open(redis.port);
+    let record = put(LEFT, 1, UnixTime::from_secs(1 << 40));
+    records.commit(writes([record])).await.unwrap();
+    redis.kill();
+    redis.restart();
+    let read = records.get(LEFT, &1_u64.to_be_bytes()).await.unwrap();
+    assert_eq!(*read.unwrap().value, b"1");
+}
+
 /// Everything fails after 2 s if the server accepts connections and does not answer.
 #[tokio::test]
 async fn a_silent_server_is_an_error_in_time() {

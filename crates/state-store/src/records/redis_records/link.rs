@@ -34,9 +34,24 @@ struct State {
 }
 
 #[derive(Clone)]
-pub(super) struct Connection {
-    pub(super) redis: Redis,
+struct Connection {
+    redis: Redis,
     number: u64,
+}
+
+/// Why commands failed.
+pub(super) enum Failure {
+    /// The connection was established before, and has ended. It is replaced by the next commands.
+    ConnectionLost(RecordError),
+    /// Redis cannot be reached, or refuses the commands.
+    Other(RecordError),
+}
+
+impl From<Failure> for RecordError {
+    fn from(failure: Failure) -> Self {
+        let (Failure::ConnectionLost(error) | Failure::Other(error)) = failure;
+        error
+    }
 }
 
 impl Link {
@@ -49,9 +64,26 @@ impl Link {
         }
     }
 
+    /// Runs commands on the connection. Replaces it later if it fails, unless Redis has only refused
+    /// a command.
+    pub(super) async fn run<T, F>(&self, commands: impl FnOnce(Redis) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, RecordError>>,
+    {
+        let connection = self.connection().await.map_err(Failure::Other)?;
+        match commands(connection.redis.clone()).await {
+            Ok(result) => Ok(result),
+            Err(RecordError::Redis(failure)) if !is_refusal(failure.error()) => {
+                self.drop_connection(&connection).await;
+                Err(Failure::ConnectionLost(RecordError::Redis(failure)))
+            }
+            Err(error) => Err(Failure::Other(error)),
+        }
+    }
+
     /// Returns the connection. Connects if there is none, at most every 250 ms. Callers wait for
     /// one attempt together.
-    pub(super) async fn connection(&self) -> Result<Connection, RecordError> {
+    async fn connection(&self) -> Result<Connection, RecordError> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
             return Ok(connection.clone());
@@ -86,13 +118,7 @@ impl Link {
         }
     }
 
-    /// Replaces a connection after a failure, unless Redis has only refused a command.
-    pub(super) async fn report(&self, connection: &Connection, error: &RecordError) {
-        if let RecordError::Redis(failure) = error
-            && is_refusal(failure.error())
-        {
-            return;
-        }
+    async fn drop_connection(&self, connection: &Connection) {
         let mut state = self.state.lock().await;
         if state.connections == connection.number {
             state.connection = None;
