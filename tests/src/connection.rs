@@ -85,6 +85,16 @@ impl Connection {
         Some(response)
     }
 
+    /// Reads until the connection ends. Returns the response if it is complete: a server that was
+    /// killed may have sent a part of it. The response must have `Content-Length`.
+    pub async fn complete_response(&mut self) -> Option<HttpResponse> {
+        while self.more().await {}
+        let (mut response, start) = parse_head(&self.received)?;
+        let length: usize = response.header("content-length")?.parse().ok()?;
+        response.body = self.received.get(start..start + length)?.to_vec();
+        Some(response)
+    }
+
     /// Reads the head of the next response. Returns `None` if the connection ends before it.
     ///
     /// # Panics

@@ -28,8 +28,13 @@ impl Browser {
 
     /// Opens a URL.
     pub async fn open(&mut self, url: &Url) -> HttpResponse {
-        let request = self.request("GET", url);
+        let request = self.request_to_open(url);
         self.send(url, &request).await
+    }
+
+    /// Returns the request that opens a URL.
+    pub fn request_to_open(&self, url: &Url) -> Request {
+        self.request("GET", url)
     }
 
     /// Approves the client of a consent page of the broker, and returns the URL at the provider.

@@ -167,9 +167,14 @@ impl BrokerClient {
     /// # Panics
     /// Panics if it is rejected.
     pub async fn revoke(&self, server: &BrokerServer, token: &str) {
-        let fields = [("token", token), ("client_id", &self.id)];
-        let response = send(server, &form("/oauth/revoke", &fields)).await;
+        let response = send(server, &self.revocation_request(token)).await;
         assert_eq!(response.status, 200, "{response:?}");
+    }
+
+    /// Returns the request that revokes a token.
+    pub fn revocation_request(&self, token: &str) -> Request {
+        let fields = [("token", token), ("client_id", &self.id)];
+        form("/oauth/revoke", &fields)
     }
 }
 
