@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::Path};
 
-use crate::{Finished, Portcullis, ReservedPort, Scratch, Signal};
+use crate::{Finished, Portcullis, Request, ReservedPort, Scratch, Signal};
 
 /// One process of a server with a broker. It keeps its address and its state directory when it
 /// restarts.
@@ -54,6 +54,15 @@ impl Replica {
 
     pub(super) fn program(&self) -> &Portcullis {
         self.program.as_ref().expect("it runs")
+    }
+
+    /// Returns whether the broker can look for a client in its records.
+    pub(super) async fn can_use_records(&self) -> bool {
+        let body = "grant_type=refresh_token&refresh_token=none&client_id=none";
+        let request = Request::new("POST", "/oauth/token")
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(body);
+        request.send(self.address()).await.status != 503
     }
 
     pub(super) fn address(&self) -> SocketAddr {

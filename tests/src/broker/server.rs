@@ -1,13 +1,19 @@
 //! [`BrokerServer`]: a server with a broker in front of an imitated provider.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use portcullis_broker::BrokerKeys;
+use tokio::time::sleep;
 use url::Url;
 
 use super::{BrokerIdp, ProviderKind, browser::address, front::Front, replica::Replica};
 use crate::{
-    EventStreams, Finished, Portcullis, Redis, ReservedPort, Scratch, Upstream, wait_until_ready,
+    EventStreams, Finished, Portcullis, Redis, ReservedPort, Scratch, TIMEOUT, Upstream,
+    wait_until_ready,
 };
 
 /// The settings of a [`BrokerServer`].
@@ -260,13 +266,18 @@ impl BrokerServer {
         self.use_replica((self.current + 1) % self.replicas.len());
     }
 
-    /// Waits until all replicas can use Redis.
+    /// Waits until all replicas can use Redis. They connect again within 250 ms.
     ///
     /// # Panics
     /// Panics if that takes too long.
     pub async fn wait_for_redis(&self) {
         for replica in &self.replicas {
             wait_until_ready(replica.program()).await;
+            let started = Instant::now();
+            while !replica.can_use_records().await {
+                assert!(started.elapsed() < TIMEOUT, "the records cannot be used");
+                sleep(Duration::from_millis(10)).await;
+            }
         }
     }
 
