@@ -295,6 +295,14 @@ impl EndListener for Listener {
         }
     }
 
+    fn end_not_stored(&self, id: &str, owner: Option<OwnerRecord>, reason: EndReason) {
+        self.observer.observe(&BrokerEvent::EndNotStored {
+            grant_id: id,
+            owner: owner.as_ref().map(OwnerRecord::owner),
+            reason,
+        });
+    }
+
     fn grant_ended_elsewhere(&self, id: &str, at: UnixTime, end: Option<&SharedGrantEnd>) {
         let owner = end.and_then(|end| end.owner.as_ref());
         self.observer.observe(&BrokerEvent::GrantEndedElsewhere {

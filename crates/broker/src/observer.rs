@@ -73,6 +73,16 @@ pub enum BrokerEvent<'a> {
         /// Why it ended.
         reason: EndReason,
     },
+    /// A grant was to end, but its end cannot be stored. In this process, its tokens are rejected
+    /// from now on. They are valid again after a restart, and at other replicas all the time.
+    EndNotStored {
+        /// The identifier of the grant (`sid`).
+        grant_id: &'a str,
+        /// The user and the client. `None` if no token was issued yet, or if that cannot be read.
+        owner: Option<GrantOwner<'a>>,
+        /// Why it was to end.
+        reason: EndReason,
+    },
     /// A grant ended at another replica, which has reported it. This one has learned of it now.
     GrantEndedElsewhere {
         /// The identifier of the grant (`sid`).

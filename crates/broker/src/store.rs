@@ -29,7 +29,8 @@ use crate::{
     ends::Ends,
     observer::EndReason,
     records::{
-        ASSERTIONS, GRANTS, GrantRecord, LOGOUT_TOKENS, SIGN_INS, SharedGrantEnd, SignInRecord,
+        ASSERTIONS, GRANTS, GrantRecord, LOGOUT_TOKENS, OwnerRecord, SIGN_INS, SharedGrantEnd,
+        SignInRecord,
     },
     settings::{BrokerSettings, Lifetimes},
 };
@@ -67,6 +68,9 @@ pub(crate) struct BrokerStore {
 /// Is told which grants have ended.
 pub(crate) trait EndListener: Send + Sync {
     fn grant_ended(&self, id: &str, ended: EndedGrant, reason: EndReason);
+
+    /// Called for a grant whose end cannot be stored. `owner` is `None` if it cannot be read.
+    fn end_not_stored(&self, id: &str, owner: Option<OwnerRecord>, reason: EndReason);
 
     /// Called for a grant that has ended at another replica. `end` is `None` if it cannot be read.
     fn grant_ended_elsewhere(&self, id: &str, at: UnixTime, end: Option<&SharedGrantEnd>);

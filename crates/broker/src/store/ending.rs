@@ -34,34 +34,59 @@ impl EndedGrant {
         self.terms.is_some() || self.sign_in.is_some()
     }
 
-    fn shared(&self, reason: EndReason) -> SharedEndRecord {
-        let owner = self.terms.as_ref().map(|terms| OwnerRecord {
+    fn owner(&self) -> Option<OwnerRecord> {
+        self.terms.as_ref().map(|terms| OwnerRecord {
             subject: terms.subject.clone(),
             client_id: terms.client_id.clone(),
-        });
+        })
+    }
+
+    fn shared(&self, reason: EndReason) -> SharedEndRecord {
         SharedEndRecord {
-            grant: Some(SharedGrantEnd { owner, reason }),
+            grant: Some(SharedGrantEnd {
+                owner: self.owner(),
+                reason,
+            }),
         }
     }
 }
 
 impl BrokerStore {
     /// Ends a grant. The access tokens that were issued for it are rejected from now on, even if
-    /// this fails; after a failure, only until the process ends.
+    /// this fails; after a failure, only in this process and until it ends.
     pub(crate) async fn end(&self, id: &str) -> Result<(), StoreError> {
         let now = self.now();
         self.ends.add(id, self.end_expiry(now), now);
+        let mut owner = None;
+        match self.store_end(id, &mut owner).await {
+            Ok(ended) => {
+                self.listener.grant_ended(id, ended, self.reason);
+                Ok(())
+            }
+            Err(error) => {
+                self.listener.end_not_stored(id, owner, self.reason);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes a grant and stores its end. `owner` becomes its owner as soon as it is known.
+    async fn store_end(
+        &self,
+        id: &str,
+        owner: &mut Option<OwnerRecord>,
+    ) -> Result<EndedGrant, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
             let mut change = self.records.change();
             let ended = self.delete_grant(&mut change, id).await?;
+            *owner = ended.owner();
             let is_first = ended.existed() || !self.is_stored_end(id).await?;
             self.put_end(&mut change, id)?;
             if is_first {
                 self.share_end(&mut change, id, ended.shared(self.reason))?;
             }
             if change.commit().await? {
-                self.listener.grant_ended(id, ended, self.reason);
-                return Ok(());
+                return Ok(ended);
             }
         }
         Err(contention())

@@ -40,6 +40,8 @@ impl EndListener for Ended {
         self.0.lock().push((id.into(), reason));
     }
 
+    fn end_not_stored(&self, _: &str, _: Option<OwnerRecord>, _: EndReason) {}
+
     fn grant_ended_elsewhere(&self, _: &str, _: UnixTime, _: Option<&SharedGrantEnd>) {}
 }
 

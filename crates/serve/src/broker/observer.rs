@@ -155,6 +155,11 @@ impl BrokerObserver for BrokerEvents {
                 grant_id,
                 owner,
                 reason,
+            }
+            | BrokerEvent::EndNotStored {
+                grant_id,
+                owner,
+                reason,
             } => self.grant_ended(grant_id, owner, reason),
             BrokerEvent::GrantEndedElsewhere {
                 grant_id,
@@ -182,8 +187,9 @@ fn count(metrics: &BrokerMetrics, event: &BrokerEvent<'_>) {
     }
 }
 
-/// Returns what is audited. `None` for a rejected request, because anybody can send many, and for an
-/// end at another replica, which audits it.
+/// Returns what is audited. `None` for a rejected request, because anybody can send many, for an end
+/// that is not stored, because it is audited as soon as it is, and for an end at another replica, which
+/// audits it.
 fn action<'a>(issuer: &'a str, event: &BrokerEvent<'a>) -> Option<BrokerAction<'a>> {
     let of = |event| BrokerAction {
         event,

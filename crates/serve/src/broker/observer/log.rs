@@ -71,6 +71,16 @@ pub(super) fn log(event: &BrokerEvent<'_>) {
                 "a grant ended"
             );
         }
+        BrokerEvent::EndNotStored {
+            grant_id, reason, ..
+        } => {
+            tracing::error!(
+                grant.id = grant_id,
+                grant.reason = reason.code(),
+                "a grant ended in this process only, because its end cannot be stored: after a restart, and at other replicas, its \
+                 tokens are valid; see why the broker cannot use its store, and end the grant again"
+            );
+        }
         BrokerEvent::GrantEndedElsewhere {
             grant_id, reason, ..
         } => {
