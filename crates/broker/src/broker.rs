@@ -25,6 +25,7 @@ use crate::{
     observer::{BrokerEvent, BrokerObserver, EndReason, GrantOwner},
     pages::Layout,
     records::{CLIENTS, GRANTS, OwnerRecord, SharedGrantEnd},
+    rejected_application::ApplicationWarnings,
     settings::BrokerSettings,
     store::{BrokerStore, EndListener, EndedGrant, sealed_records::SealedRecords},
 };
@@ -51,6 +52,7 @@ pub struct Broker {
     pub(crate) layout: Layout,
     pub(crate) limits: AddressLimits,
     pub(crate) clock: Arc<dyn Clock>,
+    application_warnings: ApplicationWarnings,
     observer: Arc<dyn BrokerObserver>,
 }
 
@@ -166,6 +168,7 @@ impl Broker {
             providers,
             redirects,
             clock: parts.clock,
+            application_warnings: ApplicationWarnings::default(),
             observer: parts.observer,
             settings,
         }))
@@ -235,11 +238,16 @@ impl Broker {
 
     /// Reports an error of a provider.
     pub(crate) fn provider_failed(&self, provider: &str, error: &ProviderError) {
-        tracing::warn!(
-            provider.name = provider,
-            error.code = error.code(),
-            "{error}"
-        );
+        if let ProviderError::ApplicationRejected(_) = error {
+            let (uri, now) = (self.callback_url(provider), self.clock.monotonic());
+            self.application_warnings.warn(provider, error, &uri, now);
+        } else {
+            tracing::warn!(
+                provider.name = provider,
+                error.code = error.code(),
+                "{error}"
+            );
+        }
         self.observe(&BrokerEvent::ProviderFailed {
             provider,
             code: error.code(),

@@ -16,6 +16,7 @@ mod policy;
 mod problem;
 mod recheck;
 mod records;
+mod rejected_application;
 mod sealed;
 mod settings;
 mod sign_in;

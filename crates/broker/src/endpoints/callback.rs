@@ -289,8 +289,12 @@ impl Broker {
     }
 
     fn sign_in_failed(&self, transaction: &Transaction, error: &SignInError) {
-        if let SignInError::Store(error) = error {
-            return self.store_failed(error);
+        match error {
+            SignInError::Store(error) => return self.store_failed(error),
+            SignInError::Provider(error @ ProviderError::ApplicationRejected(_)) => {
+                return self.provider_failed(&transaction.provider, error);
+            }
+            _ => {}
         }
         tracing::info!(
             provider.name = &*transaction.provider,

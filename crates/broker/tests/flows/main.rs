@@ -22,6 +22,7 @@ mod provider;
 mod random_requests;
 mod refresh;
 mod registration;
+mod rejected_application;
 mod remembered;
 mod replicas;
 mod sign_in;
