@@ -50,6 +50,8 @@ const MAX_USED_TOKENS: u64 = 10_000;
 const MAX_GRANTS_OF_USER: usize = 500;
 /// The maximum number of grants of one user and one client.
 const MAX_GRANTS_OF_USER_AND_CLIENT: usize = 50;
+/// How many grants of one user are ended at a time that begin beyond the maximum.
+const MAX_SURPLUS: usize = 50;
 /// By how much the clock of a guard may differ.
 const LEEWAY: Duration = Duration::from_secs(60);
 

@@ -9,8 +9,8 @@ use portcullis_metadata::{Secret, UnixTime};
 
 use super::{
     BrokerStore, CODE_LIFETIME, MAX_ATTEMPTS, MAX_CODES, MAX_GRANTS, MAX_GRANTS_OF_USER,
-    MAX_GRANTS_OF_USER_AND_CLIENT, RefreshToken, USED_CODE_LIFETIME, contention, hash, malformed,
-    sealed_records::SealedChange,
+    MAX_GRANTS_OF_USER_AND_CLIENT, MAX_SURPLUS, RefreshToken, USED_CODE_LIFETIME, contention, hash,
+    malformed, sealed_records::SealedChange,
 };
 use crate::{
     keys::Purpose,
@@ -91,13 +91,9 @@ impl BrokerStore {
             change.put(CODES, &key, &used, now.saturating_add(USED_CODE_LIFETIME))?;
             self.put_grant(&mut change, &code.grant.id, &grant, expires)?;
             self.put_sign_in(&mut change, &code.grant.id, &sign_in.value, expires)?;
-            let surplus = self.surplus_grant(&grant.terms).await?;
             if change.commit().await? {
-                if let Some(surplus) = surplus {
-                    let store = self.ending_for(EndReason::Evicted);
-                    if let Err(error) = store.end(&surplus).await {
-                        tracing::warn!(error = &error as &dyn Error, "a surplus grant did not end");
-                    }
+                if let Err(error) = self.end_surplus_grants(&code.grant.id, &grant.terms).await {
+                    tracing::warn!(error = &error as &dyn Error, "a surplus grant did not end");
                 }
                 let refresh_token = match code.is_refreshable {
                     true => Some(
@@ -150,17 +146,18 @@ impl BrokerStore {
         Ok(())
     }
 
-    /// Returns the grant of this user that was not used for the longest time, if there are too many
-    /// with this client, or in total. One user with many clients cannot fill the table.
-    async fn surplus_grant(&self, terms: &GrantTerms) -> Result<Option<Box<str>>, StoreError> {
-        let ids = self
-            .grants_of_user(&terms.subject, MAX_GRANTS_OF_USER)
-            .await?;
-        if ids.len() < MAX_GRANTS_OF_USER_AND_CLIENT {
-            return Ok(None);
+    /// Ends the grants of a user that are too many with this client, or in total, after the grant
+    /// `new` has begun. Those end that were not used for the longest time, and never the new one.
+    /// One user with many clients cannot fill the table. Grants that begin at the same time are all
+    /// counted, because each has begun before it counts.
+    async fn end_surplus_grants(&self, new: &str, terms: &GrantTerms) -> Result<(), StoreError> {
+        let limit = MAX_GRANTS_OF_USER + MAX_SURPLUS;
+        let ids = self.grants_of_user(&terms.subject, limit).await?;
+        if ids.len() <= MAX_GRANTS_OF_USER_AND_CLIENT {
+            return Ok(());
         }
         let (mut all, mut same_client) = (Vec::new(), Vec::new());
-        for id in ids {
+        for id in ids.into_iter().filter(|id| **id != *new) {
             if let Some(grant) = self.read_grant(&id).await? {
                 if grant.value.terms.client_id == terms.client_id {
                     same_client.push((grant.value.last_used, id.clone()));
@@ -168,14 +165,22 @@ impl BrokerStore {
                 all.push((grant.value.last_used, id));
             }
         }
-        let candidates = if same_client.len() >= MAX_GRANTS_OF_USER_AND_CLIENT {
-            same_client
-        } else if all.len() >= MAX_GRANTS_OF_USER {
-            all
+        let (mut earlier, max) = if same_client.len() >= MAX_GRANTS_OF_USER_AND_CLIENT {
+            (same_client, MAX_GRANTS_OF_USER_AND_CLIENT)
         } else {
-            return Ok(None);
+            (all, MAX_GRANTS_OF_USER)
         };
-        Ok(candidates.into_iter().min().map(|(_, oldest)| oldest))
+        earlier.sort_unstable();
+        // With the new one, as many remain as there may be.
+        let surplus = (earlier.len() + 1).saturating_sub(max);
+        let store = self.ending_for(EndReason::Evicted);
+        for (_, id) in earlier.into_iter().take(surplus) {
+            // Another request may have ended it meanwhile.
+            if !self.ends.contains(&id) {
+                store.end(&id).await?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -158,6 +158,29 @@ async fn the_grants_of_a_user_are_bounded() {
     );
 }
 
+/// Grants that began at the same time, each before it could count the others, end with the next
+/// one.
+#[tokio::test]
+async fn several_surplus_grants_end_at_once() {
+    let fixture = Fixture::new();
+    let (first, _) = fixture.begin("alice").await;
+    let begun = fixture.store.read_grant(&first).await.unwrap().unwrap();
+    for number in 0..MAX_GRANTS_OF_USER_AND_CLIENT + 5 {
+        let mut change = fixture.store.records.change();
+        let id = format!("grant {number}");
+        fixture
+            .store
+            .put_grant(&mut change, &id, &begun.value, begun.expires)
+            .unwrap();
+        assert!(change.commit().await.unwrap());
+    }
+    let (last, _) = fixture.begin("alice").await;
+    let grants = fixture.store.grants_of_user("alice", 1000).await.unwrap();
+    assert_eq!(grants.len(), MAX_GRANTS_OF_USER_AND_CLIENT);
+    assert!(grants.contains(&last));
+    assert_eq!(fixture.ended().len(), 7);
+}
+
 /// A user who signs in with many clients does not fill the table.
 #[tokio::test]
 async fn the_grants_of_a_user_with_many_clients_are_bounded() {
