@@ -31,14 +31,14 @@ impl Cookies {
 
     fn values<'h>(self, headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
         let name = self.name(name);
-        let lines = headers.get_all(header::COOKIE).into_iter();
-        lines
-            .filter_map(|line| line.to_str().ok())
-            .flat_map(|line| line.split(';'))
-            .filter_map(move |pair| {
-                let (found, value) = pair.trim().split_once('=')?;
-                (found == name).then_some(value)
-            })
+        pairs(headers).filter_map(move |(found, value)| (found == name).then_some(value))
+    }
+
+    /// Returns the names of all cookies of the broker in the order of the request, without their
+    /// prefix.
+    pub(crate) fn names(self, headers: &HeaderMap) -> impl Iterator<Item = &str> {
+        let prefix = self.name("");
+        pairs(headers).filter_map(move |(name, _)| name.strip_prefix(&*prefix))
     }
 
     /// Returns the header that sets a cookie. The name and the value must have only letters, digits,
@@ -66,6 +66,15 @@ impl Cookies {
         let prefix = if self.is_secure { "__Host-" } else { "" };
         format!("{prefix}{BROKER_COOKIE_PREFIX}{name}")
     }
+}
+
+/// Returns the names and values of all cookies.
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let lines = headers.get_all(header::COOKIE).into_iter();
+    lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
 }
 
 #[cfg(test)]

@@ -9,5 +9,5 @@ pub(crate) use self::{
     consent_memory::RememberedConsent,
     form::{ConsentForm, TransactionSecrets},
     request::PendingRequest,
-    transaction::{LIFETIME, Memory, Transaction, TransactionError, cookie_name},
+    transaction::{LIFETIME, Memory, Transaction, TransactionError, cookie_name, surplus_cookies},
 };

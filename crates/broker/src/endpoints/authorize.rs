@@ -49,7 +49,7 @@ impl Broker {
                 let pending = PendingRequest::new(&authorization);
                 match self.remembered(request, &pending, redirect).await {
                     Some((provider, subject)) => {
-                        self.approve_again(provider, pending, redirect, subject)
+                        self.approve_again(request, provider, pending, redirect, subject)
                             .await
                     }
                     None => self.ask_user(request, pending),

@@ -17,7 +17,9 @@ use crate::{
     observer::BrokerEvent,
     pages::{ContinuePage, Decision, NoCookiePage},
     problem::Problem,
-    sign_in::{ConsentForm, LIFETIME, Memory, PendingRequest, Transaction, cookie_name},
+    sign_in::{
+        ConsentForm, LIFETIME, Memory, PendingRequest, Transaction, cookie_name, surplus_cookies,
+    },
 };
 
 impl Broker {
@@ -84,13 +86,14 @@ impl Broker {
             client_id: &answered.request.client_id,
             is_approved: true,
         });
-        self.approve(provider, answered, &redirect, is_remote, memory)
+        self.approve(request, provider, answered, &redirect, is_remote, memory)
             .await
     }
 
     /// Continues with a request that the user with this subject approved before.
     pub(super) async fn approve_again(
         &self,
+        request: &BrokerRequest,
         provider: &IdentityProvider,
         pending: PendingRequest,
         redirect: &RedirectUri,
@@ -100,7 +103,8 @@ impl Broker {
             return self.problem(&Problem::ServerError);
         };
         let memory = Memory::Remembered(subject);
-        self.approve(provider, form, redirect, false, memory).await
+        self.approve(request, provider, form, redirect, false, memory)
+            .await
     }
 
     fn deny(&self, answered: &ConsentForm, redirect: &RedirectUri) -> Response<Bytes> {
@@ -116,6 +120,7 @@ impl Broker {
     /// Begins a transaction and sends the browser to the provider.
     async fn approve(
         &self,
+        answer: &BrokerRequest,
         provider: &IdentityProvider,
         answered: ConsentForm,
         redirect: &RedirectUri,
@@ -168,6 +173,10 @@ impl Broker {
         };
         let mut response = self.continue_to(url.as_str());
         response.headers_mut().append(SET_COOKIE, cookie);
+        let surplus = surplus_cookies(self.cookies.names(&answer.headers), &name);
+        for cookie in surplus.filter_map(|name| self.cookies.remove(name)) {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
         response
     }
 

@@ -15,6 +15,13 @@ const TRANSACTIONS: Table = Table("broker_transactions");
 /// How long a user may take to sign in at the provider.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(10 * 60);
 const MAX_TRANSACTIONS: u64 = 10_000;
+/// The maximum number of transactions that one browser can continue (OR3).
+const MAX_OF_BROWSER: usize = 8;
+/// The first part of the names of cookies.
+const COOKIE: &str = "transaction-";
+/// The number of bytes of the hash in the name of a cookie, and their length in base64url.
+const COOKIE_HASH: usize = 12;
+const COOKIE_HASH_CHARS: usize = 16;
 
 /// An approved request whose user signs in at a provider.
 #[derive(Debug, Serialize, Deserialize)]
@@ -118,5 +125,51 @@ impl Transaction {
 /// that several sign-ins can take place in one browser.
 pub(crate) fn cookie_name(state: &str) -> String {
     let hash = hash(&["transaction cookie", state]);
-    format!("transaction-{}", URL_SAFE_NO_PAD.encode(&hash[..12]))
+    let hash = URL_SAFE_NO_PAD.encode(&hash[..COOKIE_HASH]);
+    format!("{COOKIE}{hash}")
+}
+
+/// Returns those of a browser's cookies that it must remove when it gets a transaction with the
+/// cookie `new`: the oldest, which browsers send first (RFC 6265 section 5.4). At most 8 at a time.
+pub(crate) fn surplus_cookies<'c>(
+    cookies: impl Iterator<Item = &'c str>,
+    new: &str,
+) -> impl Iterator<Item = &'c str> {
+    let earlier: Vec<_> = cookies
+        .filter(|name| is_cookie_name(name) && *name != new)
+        .collect();
+    let surplus = (earlier.len() + 1).saturating_sub(MAX_OF_BROWSER);
+    earlier.into_iter().take(surplus.min(MAX_OF_BROWSER))
+}
+
+fn is_cookie_name(name: &str) -> bool {
+    let is_of_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    name.strip_prefix(COOKIE)
+        .is_some_and(|hash| hash.len() == COOKIE_HASH_CHARS && hash.bytes().all(is_of_base64url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OR3: a browser keeps its last transactions, and nothing else is removed.
+    #[test]
+    fn the_oldest_cookies_are_removed() {
+        let names: Vec<_> = (0..12).map(|n| cookie_name(&n.to_string())).collect();
+        let surplus = |count: usize, new: &str| {
+            let others = ["browser", "transaction-", "transaction-\"; Path=/x;aaaaa"];
+            let cookies = others
+                .into_iter()
+                .chain(names[..count].iter().map(String::as_str));
+            surplus_cookies(cookies, new).count()
+        };
+        assert_eq!(surplus(7, &names[7]), 0);
+        assert_eq!(surplus(8, &names[7]), 0, "the same approval again");
+        assert_eq!(surplus(8, &names[8]), 1);
+        let first = surplus_cookies(names.iter().map(String::as_str), "new").next();
+        assert_eq!(first, Some(&*names[0]));
+        let many: Vec<_> = (0..1000).map(|n| cookie_name(&n.to_string())).collect();
+        let removed = surplus_cookies(many.iter().map(String::as_str), "new").count();
+        assert_eq!(removed, 8);
+    }
 }

@@ -195,7 +195,11 @@ impl<'s> Browser<'s> {
             let pair = cookie.split(';').next().unwrap();
             let (name, value) = pair.split_once('=').unwrap();
             assert!(name.starts_with("__Host-"), "{cookie}");
-            self.cookies.insert(name.to_owned(), value.to_owned());
+            if cookie.contains("Max-Age=0") {
+                self.cookies.remove(name);
+            } else {
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod administration;
 mod authorization;
 mod codes;
 mod consent;
+mod cookies;
 mod documents;
 mod ends;
 mod failing_records;
