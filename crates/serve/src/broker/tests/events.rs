@@ -36,33 +36,48 @@ fn open(server: &TestServer, issuer: &str, subject: &str, client: &str) -> Arc<S
     Arc::clone(opened.session())
 }
 
+const OWNER: GrantOwner<'_> = GrantOwner {
+    subject: "alice",
+    client_id: "one",
+};
+
 fn ended(reason: EndReason) -> BrokerEvent<'static> {
     BrokerEvent::GrantEnded {
         grant_id: "grant",
-        owner: Some(GrantOwner {
-            subject: "alice",
-            client_id: "one",
-        }),
+        owner: Some(OWNER),
         reason,
     }
 }
 
-/// US1: the sessions of a user who lost access end with all clients. Those of other users, and of
-/// equal names of other issuers, go on.
+fn end_not_stored(reason: EndReason) -> BrokerEvent<'static> {
+    BrokerEvent::EndNotStored {
+        grant_id: "grant",
+        owner: Some(OWNER),
+        reason,
+    }
+}
+
+/// US1: the sessions of a user who lost access end with all clients, also if the end of the grant
+/// cannot be stored. Those of other users, and of equal names of other issuers, go on.
 #[tokio::test]
 async fn sessions_end_with_the_access_of_their_user() {
-    for reason in [
+    let reasons = [
         EndReason::UserEnded,
         EndReason::LoggedOut,
         EndReason::Administrator,
-    ] {
+    ];
+    for event in reasons
+        .map(ended)
+        .into_iter()
+        .chain(reasons.map(end_not_stored))
+    {
         let server = TestServer::new();
         let of_user = ["one", "two"].map(|client| open(&server, BROKER, "alice", client));
         let others = [
             open(&server, BROKER, "bob", "one"),
             open(&server, OTHER, "alice", "one"),
         ];
-        events(&server).observe(&ended(reason));
+        events(&server).observe(&event);
         assert!(of_user.iter().all(|session| session.has_ended()));
         assert!(!others.iter().any(|session| session.has_ended()));
     }

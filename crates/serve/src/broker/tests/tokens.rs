@@ -137,9 +137,32 @@ async fn streaming_upstream(listener: TcpListener) {
     std::future::pending::<()>().await;
 }
 
-/// An event stream ends with the grant of its token, and a stream of another grant does not.
+fn ended(grant_id: &str) -> BrokerEvent<'_> {
+    BrokerEvent::GrantEnded {
+        grant_id,
+        owner: None,
+        reason: EndReason::Revoked,
+    }
+}
+
+fn end_not_stored(grant_id: &str) -> BrokerEvent<'_> {
+    BrokerEvent::EndNotStored {
+        grant_id,
+        owner: None,
+        reason: EndReason::Revoked,
+    }
+}
+
+/// An event stream ends with the grant of its token, also if the end cannot be stored, and a stream
+/// of another grant does not.
 #[tokio::test]
 async fn streams_end_with_their_grant() {
+    for end in [ended, end_not_stored] {
+        stream_ends_with(end).await;
+    }
+}
+
+async fn stream_ends_with(end_of: fn(&str) -> BrokerEvent<'_>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
     let upstream = tokio::spawn(streaming_upstream(listener));
@@ -150,23 +173,18 @@ async fn streams_end_with_their_grant() {
     let state = signed.server.state.load_full();
     let process = state.process();
     let events = BrokerEvents::new(process, Issuer::parse("http://127.0.0.1:3000").unwrap());
-    let ended = |grant_id| BrokerEvent::GrantEnded {
-        grant_id,
-        owner: None,
-        reason: EndReason::Revoked,
-    };
     let token = signed.token("at+jwt", |_| {});
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
     let end = async {
         while process.streams.is_empty() {
             tokio::task::yield_now().await;
         }
-        events.observe(&ended("other"));
+        events.observe(&end_of("other"));
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
         assert_eq!(process.streams.len(), 1);
-        events.observe(&ended("grant"));
+        events.observe(&end_of("grant"));
     };
     let exchange = async { tokio::join!(signed.post("/mcp", &token, body), end).0 };
     let received = timeout(Duration::from_secs(60), exchange).await.unwrap();
