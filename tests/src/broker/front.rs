@@ -48,7 +48,11 @@ impl Drop for Front {
 }
 
 async fn accept(listener: TcpListener, server: Arc<Mutex<SocketAddr>>) {
-    while let Ok((mut client, _)) = listener.accept().await {
+    loop {
+        // A client can reset its connection before it is accepted.
+        let Ok((mut client, _)) = listener.accept().await else {
+            continue;
+        };
         let server = *server.lock();
         tokio::spawn(async move {
             if let Ok(mut server) = TcpStream::connect(server).await {
