@@ -13,12 +13,11 @@ use std::{
 use dashmap::DashMap;
 use portcullis_metadata::UnixTime;
 
-pub(crate) use self::scope_ends::ALL_GENERATIONS;
 use self::scope_ends::{ScopeEnds, Tombstone};
 use crate::{
     fault_injection::{Fault, is_injected},
     identifier::SessionId,
-    journal::SessionEnd,
+    journal::{EndExtent, SessionEnd},
     owner::Owner,
     scope::{EndScope, ScopeId, SessionTarget},
 };
@@ -192,6 +191,21 @@ impl Ends {
         }
     }
 
+    /// Returns whether the owner ended this session, as far as a tombstone says so.
+    pub(crate) fn is_ended_by_owner(
+        &self,
+        owner: Owner<'_>,
+        session: &SessionId,
+        created: UnixTime,
+    ) -> bool {
+        self.scopes
+            .get(&ScopeId::of_owner(owner))
+            .is_some_and(|ends| {
+                ends.tombstone(created.as_millis(), session)
+                    .is_some_and(|tombstone| tombstone.extent() == EndExtent::ByOwner)
+            })
+    }
+
     /// Marks an end as recorded. It may have been replaced by a higher floor, which is not recorded
     /// then.
     pub(crate) fn set_recorded(&self, end: &SessionEnd) {
@@ -200,9 +214,9 @@ impl Ends {
                 owner,
                 session,
                 created,
-                lowest_generation,
+                extent,
             } => {
-                let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
+                let lowest = extent.lowest_generation();
                 if let Some(mut ends) = self.scopes.get_mut(&owner) {
                     ends.set_recorded(created.as_millis(), &session, lowest);
                 }
@@ -251,14 +265,14 @@ impl Ends {
         ))
     }
 
-    /// Adds the tombstone of a session, or of its generations below `lowest`. Returns the floors
-    /// that this raised.
+    /// Adds the tombstone of a session, or of its older generations. Returns the floors that this
+    /// raised.
     pub(crate) fn add(
         &self,
         owner: ScopeId,
         session: SessionId,
         created: UnixTime,
-        lowest_generation: u32,
+        extent: EndExtent,
         now: UnixTime,
     ) -> RaisedFloors {
         let created = created.as_millis();
@@ -272,7 +286,7 @@ impl Ends {
         ends.insert(Tombstone {
             created,
             session,
-            lowest_generation,
+            lowest_generation: extent.lowest_generation(),
             recorded_below: 0,
         });
         let limit = if owner == self.anonymous {

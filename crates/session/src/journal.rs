@@ -1,12 +1,16 @@
 //! The journal: ends and last uses of sessions, for other processes and restarts.
 
+mod extent;
 mod ticket;
 
 use std::time::Duration;
 
 use portcullis_metadata::UnixTime;
 
-pub use self::ticket::{EndConfirmation, EndTicket, NotRecorded};
+pub use self::{
+    extent::EndExtent,
+    ticket::{EndConfirmation, EndTicket, NotRecorded},
+};
 use crate::{identifier::SessionId, peer_sessions::AnnouncedSession, scope::ScopeId};
 
 /// The maximum number of sessions in one call of [`SessionJournal::record_last_uses`] or
@@ -71,8 +75,8 @@ pub enum SessionEnd {
         session: [u8; 16],
         /// When the session was created.
         created: UnixTime,
-        /// The lowest generation that is still valid; `None` if the session has ended.
-        lowest_generation: Option<u32>,
+        /// What of it has ended.
+        extent: EndExtent,
     },
     /// Ends all sessions of a scope that were created no later than this.
     Floor {
@@ -90,9 +94,6 @@ impl SessionEnd {
     const SESSION: u8 = 1;
     const FLOOR: u8 = 2;
     const GLOBAL_FLOOR: u8 = 3;
-    /// The encoding of the missing `lowest_generation` of an ended session. No session has so many
-    /// generations.
-    const ALL_GENERATIONS: u32 = u32::MAX;
 
     /// Returns the creation time of the session, or of the youngest sessions that end.
     pub fn created(&self) -> UnixTime {
@@ -122,14 +123,13 @@ impl SessionEnd {
             Self::Session {
                 owner,
                 session,
-                lowest_generation,
+                extent,
                 ..
             } => {
-                let lowest = lowest_generation.unwrap_or(Self::ALL_GENERATIONS);
                 bytes[0] = Self::SESSION;
                 bytes[1..17].copy_from_slice(&owner.0);
                 bytes[17..33].copy_from_slice(&session);
-                bytes[41..].copy_from_slice(&lowest.to_be_bytes());
+                bytes[41..].copy_from_slice(&extent.lowest_generation().to_be_bytes());
             }
             Self::Floor {
                 scope: Some(scope), ..
@@ -150,14 +150,13 @@ impl SessionEnd {
         let (created, lowest) = bytes.split_first_chunk()?;
         let created = UnixTime::from_millis(u64::from_be_bytes(*created));
         let lowest = u32::from_be_bytes(lowest.try_into().ok()?);
-        let lowest_generation = (lowest != Self::ALL_GENERATIONS).then_some(lowest);
         let scope = ScopeId(*scope);
         match variant {
             Self::SESSION => Some(Self::Session {
                 owner: scope,
                 session: *session,
                 created,
-                lowest_generation,
+                extent: EndExtent::of_lowest_generation(lowest),
             }),
             Self::FLOOR => Some(Self::Floor {
                 scope: Some(scope),
@@ -214,19 +213,16 @@ mod tests {
         let owner = ScopeId([1; 16]);
         let session = [2; 16];
         let created = UnixTime::from_secs(3);
+        let end_of_session = |extent| SessionEnd::Session {
+            owner,
+            session,
+            created,
+            extent,
+        };
         let ends = [
-            SessionEnd::Session {
-                owner,
-                session,
-                created,
-                lowest_generation: None,
-            },
-            SessionEnd::Session {
-                owner,
-                session,
-                created,
-                lowest_generation: Some(7),
-            },
+            end_of_session(EndExtent::GenerationsBelow(7)),
+            end_of_session(EndExtent::ByServer),
+            end_of_session(EndExtent::ByOwner),
             SessionEnd::Floor {
                 scope: Some(owner),
                 created,
@@ -244,20 +240,18 @@ mod tests {
             assert_eq!(SessionEnd::decode(&[bytes.as_slice(), b"x"].concat()), None);
         }
         assert_eq!(SessionEnd::decode(&[9; SessionEnd::ENCODED_LENGTH]), None);
-        let [_, generations, ..] = ends;
-        let expected = [
-            &[1],
-            [1; 16].as_slice(),
-            &[2; 16],
-            &3000_u64.to_be_bytes(),
-            &7_u32.to_be_bytes(),
-        ]
-        .concat();
-        assert_eq!(
-            generations.encode(),
-            *expected,
-            "the form of earlier versions, whose files remain readable"
-        );
+        // The form of earlier versions, whose files remain readable.
+        for (end, number) in ends.into_iter().zip([7, u32::MAX - 1, u32::MAX]) {
+            let expected = [
+                &[1],
+                [1; 16].as_slice(),
+                &[2; 16],
+                &3000_u64.to_be_bytes(),
+                &number.to_be_bytes(),
+            ]
+            .concat();
+            assert_eq!(end.encode(), *expected);
+        }
 
         let used = LastUse {
             session,

@@ -18,7 +18,9 @@ mod store;
 pub use end_reason::EndReason;
 pub use error::{KeyError, ReservationError, ResolveError};
 pub use identifier::{Identifier, SessionKey, SessionKeys};
-pub use journal::{EndConfirmation, EndTicket, LastUse, NotRecorded, SessionEnd, SessionJournal};
+pub use journal::{
+    EndConfirmation, EndExtent, EndTicket, LastUse, NotRecorded, SessionEnd, SessionJournal,
+};
 pub use live_session::{LogHash, Session};
 pub use observer::SessionObserver;
 pub use owner::Owner;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use portcullis_metadata::UnixTime;
-use portcullis_session::{LastUse, ScopeId, SessionEnd};
+use portcullis_session::{EndExtent, LastUse, ScopeId, SessionEnd};
 
 /// A session that has ended, or whose older identifiers have.
 #[derive(PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ struct EndedSession {
 /// The end of a session.
 struct Ended {
     created: UnixTime,
-    lowest_generation: Option<u32>,
+    extent: EndExtent,
 }
 
 /// Returns the ends that still matter: those of sessions that were created at `oldest` or later,
@@ -39,20 +39,12 @@ pub(crate) fn needed_ends(
                 owner,
                 session,
                 created,
-                lowest_generation,
+                extent,
             } => {
-                let ended = Ended {
-                    created,
-                    lowest_generation,
-                };
                 let known = sessions
                     .entry(EndedSession { owner, session })
-                    .or_insert(ended);
-                // Without a generation, the whole session has ended.
-                known.lowest_generation = known
-                    .lowest_generation
-                    .zip(lowest_generation)
-                    .map(|(one, other)| one.max(other));
+                    .or_insert(Ended { created, extent });
+                known.extent = known.extent.max(extent);
             }
         }
     }
@@ -65,19 +57,11 @@ pub(crate) fn needed_ends(
         .into_iter()
         .map(|(scope, created)| SessionEnd::Floor { scope, created });
     let sessions = sessions.into_iter().map(
-        |(
-            EndedSession { owner, session },
-            Ended {
-                created,
-                lowest_generation,
-            },
-        )| {
-            SessionEnd::Session {
-                owner,
-                session,
-                created,
-                lowest_generation,
-            }
+        |(EndedSession { owner, session }, Ended { created, extent })| SessionEnd::Session {
+            owner,
+            session,
+            created,
+            extent,
         },
     );
     floors.chain(sessions).collect()
@@ -105,13 +89,13 @@ pub(crate) fn needed_uses(
 mod tests {
     use super::*;
 
-    fn session(owner: u8, session: u8, created: u64, lowest_generation: Option<u32>) -> SessionEnd {
+    fn session(owner: u8, session: u8, created: u64, extent: EndExtent) -> SessionEnd {
         let created = UnixTime::from_secs(created);
         SessionEnd::Session {
             owner: ScopeId([owner; 16]),
             session: [session; 16],
             created,
-            lowest_generation,
+            extent,
         }
     }
 
@@ -130,44 +114,55 @@ mod tests {
     }
 
     /// E12: expired and repeated ends go, and those below a floor. An end of all generations wins
-    /// over one of some.
+    /// over one of some, and the end by the owner over that by the server.
     #[test]
     fn ends_that_others_include_go() {
         let ended = [
-            session(1, 1, 5, Some(2)),
-            session(1, 1, 5, Some(7)),
-            session(1, 1, 5, Some(3)),
+            session(1, 1, 5, EndExtent::GenerationsBelow(2)),
+            session(1, 1, 5, EndExtent::GenerationsBelow(7)),
+            session(1, 1, 5, EndExtent::GenerationsBelow(3)),
         ];
-        assert_eq!(needed(&ended, 0), [session(1, 1, 5, Some(7))]);
+        assert_eq!(
+            needed(&ended, 0),
+            [session(1, 1, 5, EndExtent::GenerationsBelow(7))]
+        );
         let whole = [
-            session(1, 1, 5, Some(7)),
-            session(1, 1, 5, None),
-            session(1, 1, 5, Some(9)),
+            session(1, 1, 5, EndExtent::GenerationsBelow(7)),
+            session(1, 1, 5, EndExtent::ByServer),
+            session(1, 1, 5, EndExtent::GenerationsBelow(9)),
         ];
-        assert_eq!(needed(&whole, 0), [session(1, 1, 5, None)]);
-        assert_eq!(needed(&whole, 5), [session(1, 1, 5, None)]);
+        assert_eq!(needed(&whole, 0), [session(1, 1, 5, EndExtent::ByServer)]);
+        assert_eq!(needed(&whole, 5), [session(1, 1, 5, EndExtent::ByServer)]);
         assert_eq!(needed(&whole, 6), []);
+        let by_owner = session(1, 1, 5, EndExtent::ByOwner);
+        let by_server = session(1, 1, 5, EndExtent::ByServer);
+        for ends in [[by_owner, by_server], [by_server, by_owner]] {
+            assert_eq!(needed(&ends, 0), [by_owner]);
+        }
         let floors = [
-            session(1, 1, 5, None),
-            session(1, 2, 9, None),
-            session(2, 3, 5, None),
+            session(1, 1, 5, EndExtent::ByServer),
+            session(1, 2, 9, EndExtent::ByServer),
+            session(2, 3, 5, EndExtent::ByServer),
             floor(Some(1), 5),
         ];
         assert_eq!(
             needed(&floors, 0),
             [
-                session(1, 2, 9, None),
-                session(2, 3, 5, None),
+                session(1, 2, 9, EndExtent::ByServer),
+                session(2, 3, 5, EndExtent::ByServer),
                 floor(Some(1), 5)
             ]
         );
         let global = [
-            session(1, 1, 5, None),
-            session(2, 2, 9, None),
+            session(1, 1, 5, EndExtent::ByServer),
+            session(2, 2, 9, EndExtent::ByServer),
             floor(None, 5),
             floor(None, 3),
         ];
-        assert_eq!(needed(&global, 0), [session(2, 2, 9, None), floor(None, 5)]);
+        assert_eq!(
+            needed(&global, 0),
+            [session(2, 2, 9, EndExtent::ByServer), floor(None, 5)]
+        );
     }
 
     /// E12: the latest use of each session is needed, until the idle timeout.

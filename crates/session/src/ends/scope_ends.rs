@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use portcullis_metadata::UnixTime;
 
 use super::IncludingEnd;
-use crate::{identifier::SessionId, journal::SessionEnd, scope::ScopeId};
-
-/// The lowest valid generation of a session that has ended. No session has so many.
-pub(crate) const ALL_GENERATIONS: u32 = u32::MAX;
+use crate::{
+    identifier::SessionId,
+    journal::{EndExtent, SessionEnd},
+    scope::ScopeId,
+};
 
 /// The floor and the tombstones of one scope. Only owners have tombstones.
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub(super) struct Tombstone {
     /// When the session was created.
     pub(super) created: u64,
     pub(super) session: SessionId,
-    /// The lowest generation that is still valid.
+    /// The [lowest generation](EndExtent::lowest_generation) that is still valid.
     pub(super) lowest_generation: u32,
     /// The lowest generation whose end no journal has recorded.
     pub(super) recorded_below: u32,
@@ -47,10 +48,16 @@ impl ScopeEnds {
     /// Returns whether an identifier of this generation has ended.
     pub(super) fn contains(&self, created: u64, session: &SessionId, generation: u32) -> bool {
         let is_entombed = || {
-            self.position(created, session)
-                .is_ok_and(|at| generation < self.tombstones[at].lowest_generation)
+            self.tombstone(created, session)
+                .is_some_and(|tombstone| generation < tombstone.lowest_generation)
         };
         created < self.valid_from || is_entombed()
+    }
+
+    /// Returns the tombstone of a session; `None` if the floor has replaced it.
+    pub(super) fn tombstone(&self, created: u64, session: &SessionId) -> Option<&Tombstone> {
+        let at = self.position(created, session).ok()?;
+        self.tombstones.get(at)
     }
 
     /// Returns the end that includes an identifier of this generation: the floor, or a tombstone.
@@ -68,7 +75,7 @@ impl ScopeEnds {
                 created < self.recorded_from,
             ));
         }
-        let tombstone = self.tombstones[self.position(created, session).ok()?];
+        let tombstone = self.tombstone(created, session)?;
         (generation < tombstone.lowest_generation).then(|| IncludingEnd {
             end: tombstone.to_end(scope),
             is_recorded: generation < tombstone.recorded_below,
@@ -134,20 +141,18 @@ impl ScopeEnds {
 }
 
 impl Tombstone {
+    /// Returns what of the session has ended.
+    pub(super) fn extent(&self) -> EndExtent {
+        EndExtent::of_lowest_generation(self.lowest_generation)
+    }
+
     /// Returns the end that a journal records.
     pub(super) fn to_end(self, owner: ScopeId) -> SessionEnd {
-        let Self {
-            created,
-            session,
-            lowest_generation,
-            recorded_below: _,
-        } = self;
-        let lowest_generation = (lowest_generation != ALL_GENERATIONS).then_some(lowest_generation);
         SessionEnd::Session {
             owner,
-            session,
-            created: UnixTime::from_millis(created),
-            lowest_generation,
+            session: self.session,
+            created: UnixTime::from_millis(self.created),
+            extent: self.extent(),
         }
     }
 }

@@ -43,7 +43,7 @@ impl Ends {
             ScopeId::of_owner(owner(subject)),
             [session; 16],
             at(created),
-            ALL_GENERATIONS,
+            EndExtent::ByServer,
             at(now),
         )
     }
@@ -71,7 +71,7 @@ fn a_subject_with_many_clients_takes_few_entries() {
         let id = ScopeId::of_owner(owner);
         let created = at(10 + number);
         assert_eq!(
-            ends.add(id, [7; 16], created, ALL_GENERATIONS, created),
+            ends.add(id, [7; 16], created, EndExtent::ByServer, created),
             RaisedFloors::default()
         );
         raised += usize::from(
@@ -159,17 +159,45 @@ fn generations_end_one_by_one() {
             .filter(|generation| !has_ended(*generation))
             .collect::<Vec<_>>()
     };
-    for (lowest, left) in [
-        (2, vec![2, 3, 4]),
-        (1, vec![2, 3, 4]),
-        (4, vec![4]),
-        (ALL_GENERATIONS, vec![]),
-        (3, vec![]),
+    for (extent, left) in [
+        (EndExtent::GenerationsBelow(2), vec![2, 3, 4]),
+        (EndExtent::GenerationsBelow(1), vec![2, 3, 4]),
+        (EndExtent::GenerationsBelow(4), vec![4]),
+        (EndExtent::ByServer, vec![]),
+        (EndExtent::GenerationsBelow(3), vec![]),
     ] {
-        ends.add(alice, [1; 16], at(10), lowest, at(20));
+        ends.add(alice, [1; 16], at(10), extent, at(20));
         assert_eq!(valid(), left);
     }
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 1);
+}
+
+/// E10, E12: the end by the owner wins over that by the server, in any order, until a floor
+/// replaces the tombstone. The end of another session or owner says nothing.
+#[test]
+fn an_end_by_the_owner_is_remembered() {
+    let ends = ends();
+    let alice = ScopeId::of_owner(owner("alice"));
+    let is_by_owner =
+        |subject, session| ends.is_ended_by_owner(owner(subject), &[session; 16], at(10));
+    for (session, first, second) in [
+        (1, EndExtent::ByOwner, EndExtent::ByServer),
+        (2, EndExtent::ByServer, EndExtent::ByOwner),
+        (3, EndExtent::ByOwner, EndExtent::GenerationsBelow(9)),
+    ] {
+        for extent in [first, second] {
+            ends.add(alice, [session; 16], at(10), extent, at(20));
+        }
+        assert!(is_by_owner("alice", session));
+        assert!(!is_by_owner("bob", session));
+    }
+    let by_server = EndExtent::ByServer;
+    ends.add(alice, [1; 16], at(11), by_server, at(20));
+    assert!(!ends.is_ended_by_owner(owner("alice"), &[1; 16], at(11)));
+
+    assert!(is_by_owner("alice", 1));
+    ends.raise(Some(alice), at(10), at(20));
+    assert!(!is_by_owner("alice", 1));
 }
 
 /// E12: an owner with too many tombstones gets a floor, which ends no other owner's sessions. New
@@ -247,12 +275,12 @@ fn anonymous_callers_have_a_higher_limit() {
     let anonymous = ScopeId::of_owner(Owner::Anonymous);
     for number in 0..8 {
         assert_eq!(
-            ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)),
+            ends.add(anonymous, [number; 16], at(10), EndExtent::ByServer, at(20)),
             RaisedFloors::default()
         );
     }
     assert_eq!(
-        ends.add(anonymous, [8; 16], at(11), ALL_GENERATIONS, at(20))
+        ends.add(anonymous, [8; 16], at(11), EndExtent::ByServer, at(20))
             .owner,
         Some(at(10))
     );
@@ -370,8 +398,8 @@ proptest! {
         }
         for end in ends.all() {
             match end {
-                SessionEnd::Session { owner, session, created, lowest_generation } => {
-                    other.add(owner, session, created, lowest_generation.unwrap_or(ALL_GENERATIONS), at(40));
+                SessionEnd::Session { owner, session, created, extent } => {
+                    other.add(owner, session, created, extent, at(40));
                 }
                 SessionEnd::Floor { scope, created } => drop(other.raise(scope, created, at(40))),
             }

@@ -12,10 +12,10 @@ use portcullis_metadata::UnixTime;
 use super::{Inner, SessionStore, adoption::Opened};
 use crate::{
     end_reason::EndReason,
-    ends::{ALL_GENERATIONS, IncludingEnd},
+    ends::IncludingEnd,
     fault_injection::{Fault, is_injected},
     identifier::{self, SessionId},
-    journal::{EndTicket, NotRecorded, SessionEnd},
+    journal::{EndExtent, EndTicket, NotRecorded, SessionEnd},
     live_session::{Session, millis},
     owner::Owner,
     scope::{ScopeId, SessionTarget},
@@ -54,7 +54,7 @@ impl SessionStore {
                     owner: session.owner_id(),
                     session: *session.id(),
                     created,
-                    lowest_generation: None,
+                    extent: reason.into(),
                 };
                 EndRecord {
                     store: Arc::clone(&self.0),
@@ -69,7 +69,7 @@ impl SessionStore {
                 owner: session.owner(),
                 session: session.id(),
                 created,
-                generation: ALL_GENERATIONS - 1,
+                generation: EndExtent::HIGHEST_GENERATION,
             }),
         }
     }
@@ -135,15 +135,20 @@ impl SessionStore {
                 // Without a ticket, another call may have ended the session and not recorded it
                 // yet.
                 let ticket = ended.unwrap_or_else(|| {
-                    self.0
-                        .record_session_end(owner, owner_id, *session, created, None)
+                    self.0.record_session_end(
+                        owner,
+                        owner_id,
+                        *session,
+                        created,
+                        EndExtent::ByOwner,
+                    )
                 });
                 (
                     SessionEnd::Session {
                         owner: owner_id,
                         session: *session,
                         created,
-                        lowest_generation: None,
+                        extent: EndExtent::ByOwner,
                     },
                     ticket,
                 )

@@ -11,11 +11,11 @@ use portcullis_metadata::UnixTime;
 use super::{Inner, SessionStore, last_use_heap::Evicted};
 use crate::{
     end_reason::EndReason,
-    ends::{ALL_GENERATIONS, RaisedFloors},
+    ends::RaisedFloors,
     error::ReservationError,
     fault_injection::{Fault, is_injected},
     identifier::SessionId,
-    journal::{EndTicket, SessionEnd},
+    journal::{EndExtent, EndTicket, SessionEnd},
     live_session::{Session, Status},
     owner::Owner,
     scope::{EndScope, ScopeId},
@@ -81,20 +81,18 @@ impl SessionStore {
                 owner,
                 session,
                 created,
-                lowest_generation,
+                extent,
             } => {
-                let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
-                let raised = self.0.ends.add(owner, session, created, lowest, now);
-                if lowest == ALL_GENERATIONS {
-                    self.0.peer_sessions.remove(owner, &session);
-                }
+                let raised = self.0.ends.add(owner, session, created, extent, now);
                 let known = self.0.table.get(&session).map(|known| Arc::clone(&known));
-                if let Some(known) = known.filter(|known| known.owner_id() == owner) {
-                    match lowest_generation {
-                        Some(lowest) => drop(self.0.end_generations_here(&known, lowest)),
-                        None => {
-                            self.0.end_here(&known, EndReason::EndedElsewhere);
-                        }
+                let known = known.filter(|known| known.owner_id() == owner);
+                match extent {
+                    EndExtent::GenerationsBelow(lowest) => {
+                        known.map(|known| self.0.end_generations_here(&known, lowest));
+                    }
+                    EndExtent::ByServer | EndExtent::ByOwner => {
+                        self.0.peer_sessions.remove(owner, &session);
+                        known.map(|known| self.0.end_here(&known, EndReason::EndedElsewhere));
                     }
                 }
                 self.0.end_overflow(owner, raised);
@@ -242,12 +240,15 @@ impl Inner {
     /// session calls this, so it happens once. The observer is called last, without a lock. Returns
     /// a ticket that completes when the end is recorded.
     pub(super) fn remove(&self, session: &Session, reason: EndReason) -> EndTicket {
+        let extent = EndExtent::from(reason);
         // The end is recorded before the session leaves the table, so that it is not adopted again.
         // A session that is not sealed, or has reached its lifetime, cannot be adopted.
-        let needs_record = session.is_sealed() && reason != EndReason::Lifetime;
-        let ticket = if needs_record {
-            self.record_end(session, None)
+        let ticket = if session.is_sealed() && reason != EndReason::Lifetime {
+            self.record_end(session, extent)
         } else {
+            if extent == EndExtent::ByOwner {
+                self.remember_end(session, extent);
+            }
             EndTicket::done()
         };
         self.remove_from_table(session, reason);
@@ -288,50 +289,65 @@ impl Inner {
         }
     }
 
-    /// Records the end of a session, or of its generations below `lowest`.
-    pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
+    /// Records the end of a session, or of its older generations.
+    pub(super) fn record_end(&self, session: &Session, extent: EndExtent) -> EndTicket {
         self.record_session_end(
             session.owner(),
             session.owner_id(),
             *session.id(),
             session.created(),
-            lowest,
+            extent,
         )
     }
 
-    /// Records the end of a session that may be in no table, or of its generations below `lowest`.
+    /// Remembers the end of a session in this process.
+    fn remember_end(&self, session: &Session, extent: EndExtent) {
+        let (owner, id) = (session.owner_id(), *session.id());
+        let raised = self.add_end(session.owner(), owner, id, session.created(), extent);
+        self.record_overflow(owner, raised);
+    }
+
+    /// Records the end of a session that may be in no table, or of its older generations.
     pub(super) fn record_session_end(
         &self,
         owner: Owner<'_>,
         owner_id: ScopeId,
         session: SessionId,
         created: UnixTime,
-        lowest: Option<u32>,
+        extent: EndExtent,
     ) -> EndTicket {
-        let now = self.clock.now();
-        let lowest = if is_injected(Fault::EndOfOneGeneration) {
-            lowest.or(Some(1))
-        } else {
-            lowest
+        let extent = match extent {
+            EndExtent::ByServer | EndExtent::ByOwner if is_injected(Fault::EndOfOneGeneration) => {
+                EndExtent::GenerationsBelow(1)
+            }
+            extent => extent,
         };
-        let mut raised = self.ends.add(
-            owner_id,
-            session,
-            created,
-            lowest.unwrap_or(ALL_GENERATIONS),
-            now,
-        );
-        raised.subject = owner
-            .subject_scope()
-            .and_then(|subject| self.ends.limit_subject(subject, owner_id, now));
+        let raised = self.add_end(owner, owner_id, session, created, extent);
         let ticket = self.journal.record(&SessionEnd::Session {
             owner: owner_id,
             session,
             created,
-            lowest_generation: lowest,
+            extent,
         });
         self.record_overflow(owner_id, raised);
         ticket
+    }
+
+    /// Adds a tombstone of an end in this process. Returns the floors that this raised.
+    fn add_end(
+        &self,
+        owner: Owner<'_>,
+        owner_id: ScopeId,
+        session: SessionId,
+        created: UnixTime,
+        extent: EndExtent,
+    ) -> RaisedFloors {
+        let now = self.clock.now();
+        let mut raised = self.ends.add(owner_id, session, created, extent, now);
+        raised.subject = owner
+            .subject_scope()
+            .and_then(|subject| self.ends.limit_subject(subject, owner_id, now));
+        raised
     }
 
     /// Records the floors that a full table has raised, and ends their sessions.

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Inner, SWEEP_BATCH, SessionStore, resolving::Found};
 use crate::{
     identifier::{Generation, Identifier},
+    journal::EndExtent,
     live_session::{EndedGenerations, Session, millis},
 };
 
@@ -81,7 +82,7 @@ impl Inner {
     /// Ends the generations below `lowest`, here and elsewhere.
     pub(super) fn end_generations(&self, session: &Session, lowest: u32) {
         if self.end_generations_here(session, lowest) && session.is_sealed() {
-            self.record_end(session, Some(lowest));
+            self.record_end(session, EndExtent::GenerationsBelow(lowest));
         }
     }
 

@@ -3,7 +3,9 @@
 use std::{fs, path::Path, time::Duration};
 
 use portcullis_metadata::{ResourceUri, Scopes, UnixTime};
-use portcullis_session::{EndReason, NotRecorded, Owner, ResolveError, ScopeId, SessionSettings};
+use portcullis_session::{
+    EndExtent, EndReason, NotRecorded, Owner, ResolveError, ScopeId, SessionSettings,
+};
 use portcullis_testkit::ManualClock;
 
 use super::{
@@ -36,7 +38,7 @@ fn end(session: u8, created: u64) -> SessionEnd {
         owner: ScopeId([1; 16]),
         session: [session; 16],
         created: after(created),
-        lowest_generation: None,
+        extent: EndExtent::ByOwner,
     }
 }
 

@@ -200,7 +200,7 @@ fn nothing_is_created_in_the_future() {
         owner: crate::EndScope::Owner(ALICE).id(),
         session: [9; 16],
         created,
-        lowest_generation: None,
+        extent: crate::EndExtent::ByOwner,
     };
     other.fixture.store.import(&end(latest));
     other.fixture.store.import(&end(

@@ -127,6 +127,11 @@ impl Process {
         );
     }
 
+    pub(super) fn is_ended_by_owner(&self, owner: Owner<'_>, identifier: &Identifier) -> bool {
+        let Fixture { store, target, .. } = &self.fixture;
+        store.is_ended_by_owner(target, owner, identifier.as_bytes())
+    }
+
     /// Records the end that `resolve` has reported.
     pub(super) fn record_known_end(&self, identifier: &Identifier) -> EndRecord {
         self.fixture

@@ -354,6 +354,7 @@ fn a_long_backend_identifier_stays_in_memory() {
     first.end(&kept);
     assert!(first.journal.ends.lock().is_empty(), "it continues nowhere");
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
+    assert!(first.is_ended_by_owner(ALICE, &kept));
 }
 
 /// E12: a process that does not know all ends adopts no session. Other owners cannot see the
@@ -465,4 +466,59 @@ fn another_upstream_does_not_continue_a_session() {
         assert_eq!(found.unwrap_err(), ResolveError::Ended);
         assert_eq!(process.try_use(&identifier), Ok(()));
     }
+}
+
+/// E10, E12: a DELETE is remembered as such, by each identifier of the session, in all processes
+/// that have the record, and by its owner alone. No other end is.
+#[test]
+fn an_end_by_the_owner_is_known_as_such() {
+    let (first, second) = two();
+    let deleted = first.open();
+    let wide = Scopes::parse("wide").unwrap();
+    let newer = first
+        .fixture
+        .store
+        .resolve(&target(), ALICE, &wide, deleted.as_bytes())
+        .unwrap()
+        .rotated_identifier()
+        .unwrap();
+    let by_backend = first.open();
+    let in_use = first.fixture.find(ALICE, by_backend.as_bytes()).unwrap();
+    drop(first.fixture.store.end(&in_use, EndReason::TransportClosed));
+    drop(in_use);
+    let unused = first.open();
+    assert!(!first.is_ended_by_owner(ALICE, &unused), "it continues");
+    first.fixture.clock.advance(29 * MINUTE);
+    first.end(&deleted);
+    first.tell(&second);
+    first.fixture.clock.advance(MINUTE);
+    for process in [&first, &second] {
+        for identifier in [&deleted, &newer, &by_backend, &unused] {
+            assert_eq!(process.try_use(identifier), Err(ResolveError::Ended));
+            assert!(!process.is_ended_by_owner(MALLORY, identifier));
+        }
+        for (identifier, is_by_owner) in [
+            (&deleted, true),
+            (&newer, true),
+            (&by_backend, false),
+            (&unused, false),
+        ] {
+            assert_eq!(process.is_ended_by_owner(ALICE, identifier), is_by_owner);
+        }
+    }
+    // Later ends by the server, also of all sessions of the owner, change nothing.
+    let by_administrator = first.open();
+    let scope = EndScope::Subject {
+        issuer: ALICE.issuer().unwrap(),
+        subject: ALICE.subject().unwrap(),
+    };
+    drop(
+        first
+            .fixture
+            .store
+            .end_scope(scope, EndReason::Administrator),
+    );
+    assert_eq!(first.try_use(&by_administrator), Err(ResolveError::Ended));
+    assert!(!first.is_ended_by_owner(ALICE, &by_administrator));
+    assert!(first.is_ended_by_owner(ALICE, &deleted));
 }
