@@ -1,9 +1,9 @@
 //! [`HeldToken`]: an introspected token that can be checked again.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use portcullis_discovery::BoxFuture;
-use portcullis_metadata::AccessToken;
+use portcullis_metadata::{AccessToken, Now};
 
 use crate::{
     error::VerifyError,
@@ -80,8 +80,8 @@ impl TokenCheck for HeldToken {
         Box::pin(self.verifier.verify_again(&self.token))
     }
 
-    fn now(&self) -> Duration {
-        self.verifier.clock().monotonic()
+    fn now(&self) -> Now {
+        self.verifier.clock().read()
     }
 }
 

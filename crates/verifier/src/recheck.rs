@@ -9,6 +9,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use portcullis_discovery::BoxFuture;
+use portcullis_metadata::Now;
 
 use crate::{
     error::VerifyError, principal::Principal, token_hash::TokenHash, verified_token::VerifiedToken,
@@ -31,8 +32,8 @@ pub(crate) trait TokenCheck: Send + Sync {
     /// Introspects the token.
     fn verify_again(&self) -> BoxFuture<'_, Result<VerifiedToken, VerifyError>>;
 
-    /// Returns the monotonic time by the verifier's clock.
-    fn now(&self) -> Duration;
+    /// Returns the time by the verifier's clock.
+    fn now(&self) -> Now;
 }
 
 /// An introspected token that is introspected periodically.
@@ -56,7 +57,8 @@ pub struct WatchedToken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecheckFailure {
-    /// The token has expired.
+    /// The token has expired. If its expiration time is over, this stands also for an inactive token
+    /// and for one that the issuer has not confirmed: issuers report expired tokens as inactive.
     Expired,
     /// The token is inactive, the verifier rejects the introspection response, or the token's
     /// subject or client has changed.
@@ -97,9 +99,13 @@ impl WatchedToken {
     pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
         let now = self.check.now();
         let mut state = self.state.lock();
-        if state.failure.is_none() && now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY)
-        {
-            state.failure = Some(RecheckFailure::Unconfirmed);
+        let limit = self.limit(state.confirmed_at).saturating_add(MAX_DELAY);
+        if state.failure.is_none() && now.monotonic > limit {
+            state.failure = Some(unless_expired(
+                RecheckFailure::Unconfirmed,
+                &state.latest,
+                now,
+            ));
         }
         state.failure.map_or_else(|| Ok(state.latest.clone()), Err)
     }
@@ -118,7 +124,7 @@ impl WatchedToken {
         let now = self.check.now();
         let next = match verified {
             Ok(verified) if is_same_owner(verified.principal(), self.first.principal()) => {
-                Ok(self.confirm(verified, now))
+                Ok(self.confirm(verified, now.monotonic))
             }
             Ok(_) => Err(RecheckFailure::Inactive),
             Err(error) => self.next_after_error(&error, confirmed_at, now),
@@ -141,19 +147,21 @@ impl WatchedToken {
         &self,
         error: &VerifyError,
         confirmed_at: Duration,
-        now: Duration,
+        now: Now,
     ) -> Result<Duration, RecheckFailure> {
         let limit = self.limit(confirmed_at);
+        let failed = |failure| Err(unless_expired(failure, &self.state.lock().latest, now));
         match error {
             VerifyError::Expired => Err(RecheckFailure::Expired),
+            VerifyError::Inactive => failed(RecheckFailure::Inactive),
             error if !error.is_unavailable() => Err(RecheckFailure::Inactive),
-            _ if now >= limit => Err(RecheckFailure::Unconfirmed),
+            _ if now.monotonic >= limit => failed(RecheckFailure::Unconfirmed),
             error
                 if error
                     .retry_after()
                     .is_some_and(|after| after <= RETRY_WHEN_BUSY) =>
             {
-                Ok(now.saturating_add(RETRY_WHEN_BUSY).min(limit))
+                Ok(now.monotonic.saturating_add(RETRY_WHEN_BUSY).min(limit))
             }
             _ => Ok(limit),
         }
@@ -193,6 +201,17 @@ impl fmt::Debug for WatchedToken {
 /// Returns the monotonic time at which the issuer confirmed a token.
 fn confirmed_at(verified: &VerifiedToken) -> Duration {
     verified.principal().introspected_at().unwrap_or_default()
+}
+
+/// Returns this failure, or that the token has expired if it has an expiration time and that is
+/// over.
+fn unless_expired(failure: RecheckFailure, latest: &VerifiedToken, now: Now) -> RecheckFailure {
+    let principal = latest.principal();
+    if principal.valid_until().is_some() && now.unix >= principal.expires() {
+        RecheckFailure::Expired
+    } else {
+        failure
+    }
 }
 
 /// Returns whether two principals are the same subject with the same client.

@@ -427,6 +427,43 @@ async fn a_signed_token_is_checked_too() {
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Inactive);
 }
 
+/// L3: an inactive response about a token whose expiration time is over, and a missing one, mean
+/// that it has expired, not that it was revoked. Another subject means more.
+#[tokio::test(start_paused = true)]
+async fn an_expired_token_is_not_a_revoked_one() {
+    let start = ManualClock::START.as_secs();
+    let inactive = json!({"active": false});
+    for (lifetime, response, lost) in [
+        (4, Some(&inactive), RecheckFailure::Expired),
+        (60, Some(&inactive), RecheckFailure::Inactive),
+        (4, Some(&with("sub", "mallory")), RecheckFailure::Inactive),
+        (4, None, RecheckFailure::Expired),
+        (60, None, RecheckFailure::Unconfirmed),
+    ] {
+        let fixture = fixture().await;
+        set_response(&fixture, &with("exp", start + lifetime));
+        let watched = watch(&fixture, TOKEN).await;
+        match response {
+            Some(response) => set_response(&fixture, response),
+            None => fails(&fixture),
+        }
+        pass(&fixture, 2 * INTERVAL).await;
+        let failure = watched.latest().unwrap_err();
+        assert_eq!(failure, lost, "{lifetime} {response:?}");
+    }
+    // The same without checks.
+    for (lifetime, lost) in [
+        (4, RecheckFailure::Expired),
+        (60, RecheckFailure::Unconfirmed),
+    ] {
+        let fixture = fixture().await;
+        set_response(&fixture, &with("exp", start + lifetime));
+        let watched = watch(&fixture, TOKEN).await;
+        fixture.pass(2 * INTERVAL + 11).await;
+        assert_eq!(watched.latest().unwrap_err(), lost, "{lifetime}");
+    }
+}
+
 /// L3: a token that is verified by signature only is not held.
 #[tokio::test(start_paused = true)]
 async fn a_token_without_introspection_is_not_held() {
