@@ -44,13 +44,27 @@ impl Sessions {
             Err(header::RepeatedHeader) => return Err(SessionError::Repeated),
         };
         let owner = owner.ok_or(SessionError::NoOwner)?;
-        let reveals_ended = self.ended_status == EndedSessionStatus::NotFound;
         self.store
             .resolve(&self.target, owner, scopes, identifier.as_bytes())
             .map_err(|error| match error {
-                ResolveError::Ended if reveals_ended => SessionError::Ended,
+                ResolveError::Ended if self.reveals_end(owner, identifier.as_bytes()) => {
+                    SessionError::Ended
+                }
                 error => SessionError::NotResolved(error),
             })
+    }
+
+    /// Returns whether the owner of an ended session learns that it has ended.
+    fn reveals_end(&self, owner: Owner<'_>, identifier: &[u8]) -> bool {
+        match self.ended_status {
+            EndedSessionStatus::Auto => {
+                !self
+                    .store
+                    .is_ended_by_owner(&self.target, owner, identifier)
+            }
+            EndedSessionStatus::BadRequest => false,
+            EndedSessionStatus::NotFound => true,
+        }
     }
 
     /// Records the end of the owner's session that the request names. `None` if it names no single

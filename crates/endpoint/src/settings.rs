@@ -56,7 +56,8 @@ pub struct EndpointSettings {
     /// is held until then; after this time, the client gets 504. It does not limit the wait for the
     /// inner service's head. Default: 5 min, and at most 24 h.
     pub head_timeout: Duration,
-    /// The status of the response to the owner of an ended session. Default: 400.
+    /// The status of the response to the owner of an ended session. Default:
+    /// [`Auto`](EndedSessionStatus::Auto), 404 unless the owner ended it.
     pub ended_status: EndedSessionStatus,
 }
 

@@ -21,8 +21,12 @@ pub enum SessionMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndedSessionStatus {
-    /// 400, as for an unknown identifier.
+    /// 400 if the owner ended the session by DELETE, as for an unknown identifier. 404 if the
+    /// server ended it, also when it no longer remembers that the owner did
+    /// ([`SessionStore::is_ended_by_owner`](portcullis_session::SessionStore::is_ended_by_owner)).
     #[default]
+    Auto,
+    /// 400, as for an unknown identifier.
     BadRequest,
     /// 404, as MCP 2025-06-18 and 2025-11-25 require. The client then starts a new session.
     NotFound,

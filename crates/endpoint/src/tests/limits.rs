@@ -22,7 +22,7 @@ async fn the_least_recently_used_session_ends() {
     );
     let third = fixture.initialize().await;
     assert_eq!(fixture.ended(), [EndReason::Evicted]);
-    for (identifier, status) in [(&sessions[0], 200), (&sessions[1], 400), (&third, 200)] {
+    for (identifier, status) in [(&sessions[0], 200), (&sessions[1], 404), (&third, 200)] {
         assert_eq!(
             fixture
                 .send("GET", &[(SESSION, identifier)], "")

@@ -106,9 +106,9 @@ async fn another_owner_does_not_keep_a_session_alive() {
     );
     assert_eq!(
         fixture.send("GET", &[(SESSION, &idle)], "").await.status,
-        400
+        404
     );
-    assert_eq!(fixture.decided(), (400, Some("session.ended")));
+    assert_eq!(fixture.decided(), (404, Some("session.ended")));
 }
 
 /// E7: an identifier alone authorizes nothing.

@@ -101,8 +101,8 @@ async fn the_old_identifier_ends_after_its_grace() {
         "the grace has not ended"
     );
     fixture.clock.advance(SECOND);
-    assert_eq!(ping(&fixture, &first).await.status, 400);
-    assert_eq!(fixture.decided(), (400, Some("session.ended")));
+    assert_eq!(ping(&fixture, &first).await.status, 404);
+    assert_eq!(fixture.decided(), (404, Some("session.ended")));
     assert_eq!(ping(&fixture, &second).await.status, 200);
     assert_eq!(fixture.ended(), []);
 }
@@ -165,10 +165,10 @@ async fn an_ended_session_is_not_renewed() {
     assert_eq!(response.header(SESSION), None);
 }
 
-/// E10: if configured, the owner gets 404 for an ended session, in the format of each method.
+/// E10: if configured, the owner gets 404 for a deleted session, in the format of each method.
 /// Identifiers that were never issued, and those of other owners, still get 400.
 #[tokio::test]
-async fn the_owner_can_get_404_for_an_ended_session() {
+async fn the_owner_can_get_404_for_a_deleted_session() {
     let (mut fixture, identifier) = opened("a").await;
     fixture.settings.ended_status = EndedSessionStatus::NotFound;
     assert_eq!(
@@ -207,13 +207,36 @@ async fn the_owner_can_get_404_for_an_ended_session() {
     );
 }
 
-/// E10: by default, an ended session and an unknown one get the same response.
+/// E10: by default, a session that its owner deleted and an unknown one get the same response, also
+/// after later ends. One that the server ended gets 404, from its owner alone. A setting can hide
+/// that.
 #[tokio::test]
-async fn an_ended_session_is_unknown_by_default() {
-    let (fixture, identifier) = opened("a").await;
-    fixture.send("DELETE", &[(SESSION, &identifier)], "").await;
-    let ended = ping(&fixture, &identifier).await;
+async fn a_deleted_session_is_unknown_by_default() {
+    let (mut fixture, deleted) = opened("a").await;
+    let idle = fixture.initialize().await;
+    fixture.send("DELETE", &[(SESSION, &deleted)], "").await;
+    fixture.clock.advance(30 * MINUTE);
+    fixture.use_token(&token(&fixture, "a").expires_in(3600));
     let unknown = ping(&fixture, "made-up").await;
-    assert_eq!(ended.status, 400);
-    assert_eq!(ended.body, unknown.body);
+    for _ in 0..2 {
+        let ended = ping(&fixture, &deleted).await;
+        assert_eq!(ended.status, 400);
+        assert_eq!(ended.body, unknown.body);
+        assert_eq!(fixture.decided(), (400, Some("session.ended")));
+        assert_eq!(ping(&fixture, &idle).await.error(), (404, -32000));
+        assert_eq!(fixture.decided(), (404, Some("session.ended")));
+        for (identifier, status) in [(&deleted, 400), (&idle, 404)] {
+            for method in ["GET", "DELETE"] {
+                let response = fixture.send(method, &[(SESSION, identifier)], "").await;
+                assert_eq!(response.status, status, "{method}");
+            }
+        }
+    }
+    fixture.settings.ended_status = EndedSessionStatus::BadRequest;
+    assert_eq!(ping(&fixture, &idle).await.body, unknown.body);
+
+    fixture.settings.ended_status = EndedSessionStatus::Auto;
+    fixture.use_token(&token(&fixture, "a").subject("mallory").expires_in(3600));
+    assert_eq!(ping(&fixture, &idle).await.body, unknown.body);
+    assert_eq!(fixture.decided(), (400, Some("session.unknown")));
 }
