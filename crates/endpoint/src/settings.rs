@@ -56,6 +56,13 @@ pub struct EndpointSettings {
     /// is held until then; after this time, the client gets 504. It does not limit the wait for the
     /// inner service's head. Default: 5 min, and at most 24 h.
     pub head_timeout: Duration,
+    /// For how long the response to a request continues after its token has expired, if it is an
+    /// event stream: the request was authorized when it was made. The response ends at once when
+    /// its session ends, an issuer reports the token as revoked, or the registry
+    /// [ends](StreamRegistry::end) it. Streams on which a client only listens, the responses to GET
+    /// and to `subscriptions/listen`, end with the token. Default: 15 min. With zero, responses end
+    /// with the token, too.
+    pub response_grace: Duration,
     /// The status of the response to the owner of an ended session. Default:
     /// [`Auto`](EndedSessionStatus::Auto), 404 unless the owner ended it.
     pub ended_status: EndedSessionStatus,
@@ -68,6 +75,8 @@ impl EndpointSettings {
     pub const DEFAULT_MAX_DEPTH: usize = 64;
     /// The default time for the head of a response to `initialize`.
     pub const DEFAULT_HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+    /// The default time for which a response continues after its token has expired.
+    pub const DEFAULT_RESPONSE_GRACE: Duration = Duration::from_secs(15 * 60);
     /// The default budget of all held bodies, in bytes: 256 MiB.
     pub const DEFAULT_BODY_BUDGET: usize = 256 << 20;
 
@@ -87,6 +96,7 @@ impl EndpointSettings {
             session_mode: SessionMode::default(),
             upstream: Box::default(),
             head_timeout: Self::DEFAULT_HEAD_TIMEOUT,
+            response_grace: Self::DEFAULT_RESPONSE_GRACE,
             ended_status: EndedSessionStatus::default(),
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct EndpointState {
     pub(crate) sessions: Sessions,
     /// The time limit for the head of a response to `initialize`.
     pub(crate) head_timeout: Duration,
+    /// For how long a response that is an event stream continues after its token has expired.
+    pub(crate) response_grace: Duration,
     pub(crate) limits: EnvelopeLimits,
     /// The maximum size of a request body in bytes.
     pub(crate) max_body: usize,
@@ -54,6 +56,7 @@ impl EndpointState {
             upstream_revisions: Arc::default(),
             sessions,
             head_timeout: settings.head_timeout,
+            response_grace: settings.response_grace,
             limits: EnvelopeLimits::default().with_max_depth(settings.max_depth),
             max_body: settings.max_body,
             budget: settings.budget,

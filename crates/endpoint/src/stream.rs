@@ -1,7 +1,8 @@
 //! Event streams, which end with their authorization, with their session, or at a shutdown.
 //!
 //! The [`StreamRegistry`] has an entry for each open stream, with the expiry of its token. A sweep
-//! wakes the streams that must end, whose bodies then end after a complete event. The expiry moves
+//! wakes the streams that must end, whose bodies then end after a complete event. The response to
+//! a request, which was authorized when it was made, may continue for a while. The expiry moves
 //! when the owner uses the same session with a newer token that has at least the scopes of the
 //! token that opened the stream. An introspected token is checked again while the stream is open.
 //! The sweep also wakes silent streams, which then send a comment.
@@ -65,8 +66,9 @@ pub struct EndedStream<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ReasonCodes)]
 #[non_exhaustive]
 pub enum StreamEndReason {
-    /// The token has expired. The owner has not used the session with a newer token that has at
-    /// least its scopes.
+    /// The token has expired, for a response also the time after it for which the response may
+    /// continue. The owner has not used the session with a newer token that has at least its
+    /// scopes.
     #[code = "stream.token_expired"]
     TokenExpired,
     /// The issuer reports the token as inactive, or reports claims with which it would be rejected

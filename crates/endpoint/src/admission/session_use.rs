@@ -316,6 +316,7 @@ fn open_stream<B>(
         resource: &endpoint.resource,
         session,
         purpose,
+        response_grace: endpoint.response_grace,
     };
     endpoint
         .streams

@@ -1,17 +1,20 @@
 //! The authorization of an open event stream: the token by which it is open, and how long that
 //! token is valid.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
 use portcullis_guard::Caller;
 use portcullis_metadata::{Scopes, UnixTime};
-use portcullis_verifier::{HeldToken, Principal, VerifiedToken, WatchedToken};
+use portcullis_verifier::{HeldToken, Principal, RecheckFailure, VerifiedToken, WatchedToken};
 
-use super::StreamEndReason;
+use super::{StreamEndReason, millis};
 
 /// The validity of a token without an expiry, and of a stream without a token.
 const NO_EXPIRY: u64 = u64::MAX;
@@ -23,14 +26,16 @@ pub(super) struct StreamAuthorization {
     opened_by: Option<VerifiedToken>,
     /// The end of the validity of the current token, in milliseconds of Unix time.
     valid_until: AtomicU64,
+    /// For how long the stream continues after the current token has expired, in milliseconds.
+    grace: u64,
     /// The current token, if it is introspected.
     watched: Mutex<Option<Arc<WatchedToken>>>,
 }
 
 impl StreamAuthorization {
     /// Returns the authorization by the caller's token, which is watched from now on if it is
-    /// introspected.
-    pub(super) fn new(caller: &Caller) -> Self {
+    /// introspected. The stream continues for `grace` after the token has expired.
+    pub(super) fn new(caller: &Caller, grace: Duration) -> Self {
         let opened_by = caller.verified();
         let watched = caller.held_token().and_then(HeldToken::watch);
         let valid_until =
@@ -38,6 +43,7 @@ impl StreamAuthorization {
         Self {
             opened_by: opened_by.cloned(),
             valid_until: AtomicU64::new(valid_until),
+            grace: millis(grace),
             watched: Mutex::new(watched),
         }
     }
@@ -52,9 +58,9 @@ impl StreamAuthorization {
         self.valid_until.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the current token has expired.
+    /// Returns whether the current token has expired, and the grace is over.
     pub(super) fn has_expired(&self, now: UnixTime) -> bool {
-        now.as_millis() >= self.valid_until()
+        now.as_millis() >= self.valid_until().saturating_add(self.grace)
     }
 
     /// Returns whether these scopes include those of the token that opened the stream.
@@ -75,15 +81,22 @@ impl StreamAuthorization {
 
     /// Applies the result of the last introspection of the current token, if it is introspected.
     /// Returns whether the validity has changed. Fails if the token authorizes the stream no
-    /// longer.
-    pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
+    /// longer. A token that has expired still does during the grace.
+    pub(super) fn apply_last_introspection(&self, now: UnixTime) -> Result<bool, StreamEndReason> {
         // The lock is held until the validity is stored, so that `replace` does not come in
         // between.
         let watched = self.watched.lock();
         let Some(watched_token) = &*watched else {
             return Ok(false);
         };
-        let latest = watched_token.latest()?;
+        let latest = match watched_token.latest() {
+            Err(RecheckFailure::Expired) if self.grace > 0 => {
+                // The issuer may have shortened the validity, or not have limited it before.
+                let now = now.as_millis();
+                return Ok(self.valid_until.fetch_min(now, Ordering::Relaxed) > now);
+            }
+            latest => latest?,
+        };
         if !self.is_covered_by(latest.principal().scopes()) {
             return Err(StreamEndReason::ScopesReduced);
         }

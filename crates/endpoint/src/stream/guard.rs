@@ -1,7 +1,7 @@
 //! Registers responses that are event streams. [`StreamGuard`] keeps one registered, and finds
 //! where it may stop.
 
-use std::{fmt, sync::Arc, task::Waker};
+use std::{fmt, sync::Arc, task::Waker, time::Duration};
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
@@ -51,6 +51,8 @@ pub(crate) struct StreamOrigin<'a> {
     pub(crate) resource: &'a Arc<ProtectedResource>,
     pub(crate) session: Option<&'a Arc<Session>>,
     pub(crate) purpose: StreamPurpose,
+    /// For how long a response continues after its token has expired.
+    pub(crate) response_grace: Duration,
 }
 
 impl StreamRegistry {
@@ -67,6 +69,7 @@ impl StreamRegistry {
             resource,
             session,
             purpose,
+            response_grace,
         } = origin;
         if !is_event_stream(headers) {
             return None;
@@ -83,6 +86,7 @@ impl StreamRegistry {
             Arc::clone(resource),
             session,
             purpose,
+            response_grace,
             now.monotonic,
         );
         let stream = Arc::new(stream);

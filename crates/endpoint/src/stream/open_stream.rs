@@ -82,11 +82,17 @@ impl OpenStream {
         resource: Arc<ProtectedResource>,
         session: Option<StreamSession>,
         purpose: StreamPurpose,
+        response_grace: Duration,
         now: Duration,
     ) -> Self {
+        // A client that only listens has no request that was authorized once.
+        let grace = match &purpose {
+            StreamPurpose::Answer => response_grace,
+            StreamPurpose::Listen { .. } => Duration::ZERO,
+        };
         Self {
             request_id: caller.request_id().clone(),
-            authorization: Arc::new(StreamAuthorization::new(caller)),
+            authorization: Arc::new(StreamAuthorization::new(caller, grace)),
             resource,
             operation: caller.record().operation().cloned(),
             session,
@@ -168,7 +174,7 @@ impl OpenStream {
         {
             return Some(StreamEndReason::SessionEnded);
         }
-        match self.authorization.apply_last_introspection() {
+        match self.authorization.apply_last_introspection(now.unix) {
             Ok(true) => self
                 .session
                 .iter()

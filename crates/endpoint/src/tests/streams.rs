@@ -1,9 +1,13 @@
 //! Event streams end with their token, after the event that has begun, and newer tokens extend
 //! them.
 
+mod grace;
 mod harness;
+mod introspected;
 mod listening;
 mod scripted;
+
+use std::time::Duration;
 
 use portcullis_testkit::TestIssuer;
 use portcullis_verifier::{IntrospectionSettings, Validation};
@@ -221,7 +225,9 @@ async fn an_introspected_token_that_extends_a_stream_is_checked_again() {
 /// extends them.
 #[tokio::test]
 async fn responses_to_posts_end() {
-    let mut streams = Streams::new().await;
+    let mut fixture = Fixture::guarded("mcp:tools");
+    fixture.settings.response_grace = Duration::ZERO;
+    let mut streams = Streams::with_fixture(fixture).await;
     let json = ("content-type", "application/json");
     let mut legacy = streams.call_stream().await;
     let headers = [

@@ -16,7 +16,11 @@ const RESULT: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"resu
                       \"_meta\":{\"io.modelcontextprotocol/subscriptionId\":7}}}\n\n";
 
 /// Sends a request without a session, whose response has these headers.
-async fn modern_stream(streams: &Streams, method: &str, response: Headers) -> OpenStream {
+pub(super) async fn modern_stream(
+    streams: &Streams,
+    method: &str,
+    response: Headers,
+) -> OpenStream {
     let headers = [
         (VERSION, "2026-07-28"),
         ("mcp-method", method),
@@ -145,8 +149,9 @@ async fn other_streams_have_no_result() {
     let streams = Streams::new().await;
     let mut get = streams.get_stream().await;
     let mut call = modern_stream(&streams, "tools/list", EVENT_STREAM).await;
-    assert_eq!(streams.advance_and_sweep(TOKEN_END), 2);
+    assert_eq!(streams.advance_and_sweep(TOKEN_END), 1);
     assert_eq!(get.read_frame(), Read::End);
+    assert_eq!(streams.advance_and_sweep(15 * 60), 1);
     assert_eq!(call.read_frame(), Read::End);
 }
 
