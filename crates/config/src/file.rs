@@ -14,6 +14,7 @@ mod admin;
 mod audiences;
 mod audit;
 mod broker;
+mod ended_status;
 mod issuer;
 mod limits;
 mod resource;
@@ -29,6 +30,7 @@ pub use broker::{
     Broker, BrokerClients, BrokerGrant, BrokerIntrospection, BrokerPage, BrokerProvider,
     BrokerProviderKind,
 };
+pub use ended_status::EndedStatus;
 pub use issuer::{IntrospectionAuth, Issuer, Validation};
 pub use limits::{Limits, RateLimit};
 pub use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};

@@ -137,7 +137,10 @@ fn all_mistakes_of_a_table_are_named() {
             ),
             (16, "session.max_total = 0 is outside 1 to 10000000"),
             (17, "session.max_per_owner = 0 is outside 1 to 1000000"),
-            (18, "session.ended_status = 500 is neither 400 nor 404"),
+            (
+                18,
+                "session.ended_status = 500 is neither 400 nor 404; write one of them, or \"auto\"",
+            ),
         ];
         assert_eq!(
             lines(),

@@ -1,5 +1,6 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
+use portcullis_endpoint::EndpointSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,10 @@ pub struct Resource {
     /// The time limit for the head of an upstream's response.
     #[serde(default = "default_upstream_head_timeout")]
     pub upstream_head_timeout: Span,
+    /// The time for which the response to a request, as an event stream, continues after its token
+    /// has expired.
+    #[serde(default = "default_response_grace")]
+    pub response_grace: Span,
     /// Whether cookies are forwarded between client and upstream.
     #[serde(default)]
     pub forward_cookies: bool,
@@ -123,6 +128,7 @@ impl Resource {
             identity_headers: None,
             forward_headers: Vec::new(),
             upstream_head_timeout: default_upstream_head_timeout(),
+            response_grace: default_response_grace(),
             forward_cookies: false,
             rule: Vec::new(),
             route: Vec::new(),
@@ -232,6 +238,10 @@ fn default_realm() -> String {
 
 fn default_upstream_head_timeout() -> Span {
     Span::secs(5 * 60)
+}
+
+fn default_response_grace() -> Span {
+    Span(EndpointSettings::DEFAULT_RESPONSE_GRACE)
 }
 
 fn default_proto() -> String {

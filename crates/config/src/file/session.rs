@@ -1,3 +1,4 @@
+use super::EndedStatus;
 use crate::{SecretSource, Span};
 use portcullis_session::SessionSettings;
 use schemars::JsonSchema;
@@ -21,8 +22,8 @@ pub struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = 1000)]
     pub max_per_subject: Option<usize>,
-    /// The status of a request for an ended session by its owner: 400 or 404.
-    pub ended_status: u16,
+    /// The status of a request for an ended session by its owner: `"auto"`, 400 or 404.
+    pub ended_status: EndedStatus,
     /// The keys that seal session identifiers, the key of new identifiers first. Default: those of
     /// the state directory.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +53,7 @@ impl Default for Session {
             max_total: SessionSettings::DEFAULT_MAX_TOTAL,
             max_per_owner: SessionSettings::DEFAULT_MAX_PER_OWNER,
             max_per_subject: None,
-            ended_status: 400,
+            ended_status: EndedStatus::default(),
             keys: None,
             without_state: WithoutState::default(),
         }

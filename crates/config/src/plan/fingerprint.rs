@@ -175,6 +175,7 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
         scope_implies: _,
         claim: _,
         sessions: _,
+        response_grace: _,
         allowed_hosts: _,
         allowed_origins: _,
         rule: _,

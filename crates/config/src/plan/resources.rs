@@ -7,6 +7,8 @@ mod issuers;
 mod origins;
 mod requirements;
 
+use std::time::Duration;
+
 use anyhow::{Context as _, anyhow, ensure};
 use http::HeaderName;
 use portcullis_endpoint::{MessageRule, SessionMode};
@@ -27,7 +29,7 @@ pub(super) use self::{
 };
 use super::{Fingerprint, IssuerPlan, UpstreamPlan, fingerprint, rates, upstream};
 use crate::{
-    Config, Diagnostics,
+    Config, Diagnostics, Span,
     file::{self, Authorization, Limits, Resource},
 };
 use context::Context;
@@ -35,6 +37,9 @@ use endpoint_path::check_endpoint;
 use issuers::{check_application_audiences, issuers_of};
 use origins::check_origins;
 use requirements::{implications, route, rule};
+
+/// The longest `response_grace`.
+const LONGEST_GRACE: Span = Span::secs(24 * 60 * 60);
 
 /// One protected endpoint.
 pub struct ResourcePlan {
@@ -72,6 +77,8 @@ pub struct ResourcePlan {
     pub session_header: HeaderName,
     /// Whether the resource has sessions.
     pub session_mode: SessionMode,
+    /// For how long a response that is an event stream continues after its token has expired.
+    pub response_grace: Duration,
     /// Where admitted requests are sent.
     pub upstream: UpstreamPlan,
     /// The fingerprint of the resource without its issuers.
@@ -146,6 +153,7 @@ fn resource_plan(
     let origins_checked = check_origins(resource, base_url, errors);
     let origins = origins(&[resource], base_url);
     let realm = errors.take("realm", check_realm(&resource.realm));
+    let grace = errors.take("response_grace", check_grace(resource.response_grace));
     let upstream = upstream::plan(resource, base_url, limits, errors);
     let issuers = issuers?;
     let audiences = metadata.as_ref().and_then(|metadata| {
@@ -161,6 +169,7 @@ fn resource_plan(
     metadata.authorization_servers = own.into_iter().chain(others).collect();
     origins_checked
         .and(realm)
+        .and(grace)
         .and(audiences)
         .and(supported_scopes)?;
     Some(ResourcePlan {
@@ -189,6 +198,7 @@ fn resource_plan(
             file::Sessions::On => SessionMode::On,
             file::Sessions::Off => SessionMode::Off,
         },
+        response_grace: resource.response_grace.0,
         upstream: upstream?,
         fingerprint,
         upstream_fingerprint,
@@ -209,6 +219,14 @@ fn check_realm(realm: &str) -> anyhow::Result<()> {
 pub(super) fn uri(base_url: &Url, endpoint: &str) -> Result<ResourceUri, ResourceUriError> {
     let origin = base_url.as_str().trim_end_matches('/');
     ResourceUri::parse(&format!("{origin}{endpoint}"))
+}
+
+fn check_grace(grace: Span) -> anyhow::Result<()> {
+    ensure!(
+        grace <= LONGEST_GRACE,
+        "response_grace = \"{grace}\" is outside 0s to 24h"
+    );
+    Ok(())
 }
 
 /// Returns the metadata without the issuers.

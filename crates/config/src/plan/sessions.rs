@@ -7,7 +7,7 @@ use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 use super::FileVersion;
 use crate::{
     Diagnostic, Diagnostics, KeyPath, Span,
-    file::{Session, WithoutState},
+    file::{EndedStatus, Session, WithoutState},
 };
 
 pub use keys::KeySources;
@@ -149,11 +149,14 @@ fn check_subject_limit(configured: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn ended_status(status: u16) -> anyhow::Result<EndedSessionStatus> {
+fn ended_status(status: EndedStatus) -> anyhow::Result<EndedSessionStatus> {
     match status {
-        400 => Ok(EndedSessionStatus::BadRequest),
-        404 => Ok(EndedSessionStatus::NotFound),
-        other => bail!("ended_status = {other} is neither 400 nor 404"),
+        EndedStatus::Auto => Ok(EndedSessionStatus::Auto),
+        EndedStatus::Always(400) => Ok(EndedSessionStatus::BadRequest),
+        EndedStatus::Always(404) => Ok(EndedSessionStatus::NotFound),
+        EndedStatus::Always(other) => {
+            bail!("ended_status = {other} is neither 400 nor 404; write one of them, or \"auto\"")
+        }
     }
 }
 
@@ -181,8 +184,9 @@ mod tests {
                 .is_ok()
         );
         for (status, expected) in [
-            (400, EndedSessionStatus::BadRequest),
-            (404, EndedSessionStatus::NotFound),
+            (EndedStatus::Auto, EndedSessionStatus::Auto),
+            (EndedStatus::Always(400), EndedSessionStatus::BadRequest),
+            (EndedStatus::Always(404), EndedSessionStatus::NotFound),
         ] {
             assert_eq!(
                 planned(|session| session.ended_status = status)
@@ -198,7 +202,7 @@ mod tests {
             session.max_total = 10_000_001;
             session.max_per_owner = 0;
             session.max_per_subject = Some(0);
-            session.ended_status = 410;
+            session.ended_status = EndedStatus::Always(410);
             session.keys = Some(vec![]);
         });
         let expected = [

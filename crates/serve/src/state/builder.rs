@@ -306,6 +306,7 @@ impl StateBuilder<'_> {
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();
         settings.session_mode = plan.session_mode;
+        settings.response_grace = plan.response_grace;
         settings.upstream = plan.upstream.identity().into();
         if let UpstreamPlan::Http(upstream) = &plan.upstream {
             settings.head_timeout = upstream.head_timeout;

@@ -272,3 +272,22 @@ fn revisions_are_known_ones() {
     );
     assert!(error("required_scopes", "revisions = []\nrequired_scopes").contains("revisions"));
 }
+
+/// L3: a response continues for 15 min after its token by default, and for at most 24 h.
+#[test]
+fn the_grace_of_responses_has_a_range() {
+    let grace = |line: &str| {
+        let text = GOOD.replace("required_scopes", &format!("{line}\nrequired_scopes"));
+        check(&text).map(|plan| plan.resources[0].response_grace.as_secs())
+    };
+    for (line, seconds) in [
+        ("", 15 * 60),
+        ("response_grace = \"0\"", 0),
+        ("response_grace = \"0s\"", 0),
+        ("response_grace = \"24h\"", 24 * 60 * 60),
+    ] {
+        assert_eq!(grace(line).unwrap(), seconds, "{line}");
+    }
+    let message = format!("{:#}", grace("response_grace = \"25h\"").unwrap_err());
+    assert!(message.contains("outside 0s to 24h"), "{message}");
+}
