@@ -116,7 +116,10 @@ async fn a_subject_ends() {
     );
     of_bob.assert_open().await;
 
-    deployment.echo(&alice, &session).await.assert_no_session();
+    deployment
+        .echo(&alice, &session)
+        .await
+        .assert_ended_session();
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     while deployment.upstream.count_of(&Method::DELETE) == 0 {
         assert!(
@@ -175,7 +178,7 @@ async fn sessions_in_no_table_end() {
     let deployment = deployment.restart(Signal::KILL).await;
     let before = deployment.upstream.count();
     for (token, session) in tokens.iter().zip(&sessions).take(2) {
-        deployment.echo(token, session).await.assert_no_session();
+        deployment.echo(token, session).await.assert_ended_session();
     }
     assert_eq!(deployment.upstream.count(), before);
     assert_eq!(deployment.echo(&tokens[2], &sessions[2]).await.status, 200);
@@ -198,7 +201,10 @@ async fn one_session_ends() {
     assert_eq!(status, 200, "{ended}");
     assert_eq!(ended["sessions_ended"], 1, "{ended}");
 
-    deployment.echo(&token, &session).await.assert_no_session();
+    deployment
+        .echo(&token, &session)
+        .await
+        .assert_ended_session();
     assert_eq!(deployment.echo(&token, &other).await.status, 200);
     let (status, again) = administration.send(end(&json!({ "session": hash }))).await;
     assert_eq!(status, 404);
@@ -338,7 +344,10 @@ async fn the_command_does_the_same() {
         "ended 1 session in the server's table and 0 event streams"
     );
 
-    deployment.echo(&alice, &session).await.assert_no_session();
+    deployment
+        .echo(&alice, &session)
+        .await
+        .assert_ended_session();
     let again = administration.run(&["end", "--session", hash]).await;
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("admin.session_unknown"), "{again:?}");

@@ -143,8 +143,8 @@ async fn by_the_upstream() {
         "the upstream's response is forwarded"
     );
 
-    send("echo").await.assert_no_session();
-    assert_eq!(deployment.send(get()).await.status, 400);
+    send("echo").await.assert_ended_session();
+    assert_eq!(deployment.send(get()).await.status, 404);
 }
 
 /// E5: an identifier of another server is unknown.

@@ -95,7 +95,7 @@ async fn a_session_for_each_task() {
     }
     for session in [&evicted[0], &evicted[evicted.len() - 1]] {
         let response = deployment.echo(&token, session).await;
-        response.assert_no_session();
+        response.assert_ended_session();
         deployment
             .portcullis
             .assert_denied(&response, "session.ended")
@@ -141,7 +141,7 @@ async fn sessions_in_use() {
     deployment
         .echo(&alice, &sessions[1])
         .await
-        .assert_no_session();
+        .assert_ended_session();
     let _third = stream(&deployment, &alice, &third).await;
     deployment
         .portcullis
@@ -184,7 +184,7 @@ async fn sessions_in_use() {
     deployment
         .echo(&alice, &sessions[0])
         .await
-        .assert_no_session();
+        .assert_ended_session();
     assert_eq!(deployment.echo(&alice, &third).await.status, 200);
     for session in &bobs {
         assert_eq!(deployment.echo(&bob, session).await.status, 200);

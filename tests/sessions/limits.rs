@@ -141,7 +141,7 @@ async fn remembered_ends_of_a_subject_with_many_clients() {
         .await;
     assert_eq!(
         deployment.echo(&token("earlier"), &earlier).await.status,
-        400
+        404
     );
     assert_eq!(deployment.echo(&alice, &kept).await.status, 200);
 }

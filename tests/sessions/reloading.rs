@@ -180,7 +180,7 @@ async fn a_removed_resource() {
     reloading
         .call("/other", &token, &session)
         .await
-        .assert_no_session();
+        .assert_ended_session();
 
     // Two sessions were opened, one was used, and one was ended.
     reloading.upstream.wait_for_requests(4).await;
@@ -204,7 +204,7 @@ async fn a_changed_upstream() {
     reloading
         .call("/other", &token, &session)
         .await
-        .assert_no_session();
+        .assert_ended_session();
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
     reloading.upstream.wait_for_requests(2).await;
@@ -240,7 +240,7 @@ async fn a_removed_issuer() {
     reloading
         .call("/mcp", &removed, &session)
         .await
-        .assert_no_session();
+        .assert_ended_session();
 }
 
 /// J10, L3: streams end when their request does not satisfy changed rules, and others continue.

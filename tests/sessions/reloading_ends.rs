@@ -57,7 +57,7 @@ async fn a_late_session_of_a_former_upstream() {
     reloading
         .call("/mcp", &token, session)
         .await
-        .assert_no_session();
+        .assert_ended_session();
     assert_eq!(new.count(), 0);
     assert_eq!(newest.count(), 0);
     assert_eq!(reloading.upstream.count(), 2);
@@ -99,13 +99,13 @@ async fn an_issuer_removed_from_one_resource() {
     reloading
         .call("/mcp", &mcp, &ended)
         .await
-        .assert_no_session();
+        .assert_ended_session();
     assert_eq!(reloading.call("/other", &other, &kept).await.status, 200);
     let reloading = reloading.restart().await;
     reloading
         .call("/mcp", &mcp, &ended)
         .await
-        .assert_no_session();
+        .assert_ended_session();
     let reopened = reloading.open_session("/mcp", &mcp).await;
     assert_eq!(reloading.call("/mcp", &mcp, &reopened).await.status, 200);
 }
@@ -149,7 +149,7 @@ async fn an_end_that_cannot_be_recorded() {
     reloading
         .call("/other", &token, &kept)
         .await
-        .assert_no_session();
+        .assert_ended_session();
     reloading.portcullis.signal(Signal::TERM);
     let audit = reloading.portcullis.wait().await.stdout;
     assert!(

@@ -75,6 +75,39 @@ async fn sessions_continue() {
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }
 
+/// E10: the owner of a session that the server ended gets 404, and starts anew. A session that its
+/// owner deleted is unknown, also after a restart. Both are unknown to anyone else.
+#[tokio::test]
+async fn the_owner_starts_anew_where_the_server_ended() {
+    let state = Scratch::path_for("state");
+    let mut deployment = Deployment::builder()
+        .top(with_state(&state))
+        .tables("[session]\nidle_timeout = \"1s\"")
+        .start()
+        .await;
+    let idle = open(&deployment).await;
+    let deleted = open(&deployment).await;
+    assert_eq!(delete(&deployment, &deleted).await.status, 200);
+    deployment
+        .portcullis
+        .logged("idle", |line| line["session.reason"] == "idle")
+        .await;
+    let mallory = deployment.token().subject("mallory").sign();
+    for signal in [Signal::KILL, Signal::TERM] {
+        for session in [&idle, &deleted] {
+            deployment.echo(&mallory, session).await.assert_no_session();
+        }
+        let response = echo(&deployment, &idle).await;
+        response.assert_ended_session();
+        deployment
+            .portcullis
+            .assert_denied(&response, "session.ended")
+            .await;
+        echo(&deployment, &deleted).await.assert_no_session();
+        deployment = deployment.restart(signal).await;
+    }
+}
+
 /// E12: without a state directory, sessions are kept in memory. They end with the process, also at
 /// the upstream.
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use portcullis_scenarios::{
     Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records,
-    modern_request,
+    call_message, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -113,34 +113,73 @@ async fn with_newer_tokens() {
     kept.assert_open().await;
 }
 
-/// L3: the response stream of a modern request ends when its own token expires. Other tokens of the
-/// same owner do not extend it.
+/// Returns a call of a tool whose response is a stream, in the revision without sessions.
+fn modern_call() -> Request {
+    let params = json!({ "name": "slow" });
+    modern_request(Deployment::ENDPOINT, "tools/call", &params).header("Mcp-Name", "slow")
+}
+
+/// L3: the response to a request continues after its token has expired, with and without a session,
+/// while the client needs a new token for anything else. It ends at once with its session.
 #[tokio::test]
-async fn without_a_session() {
+async fn calls_in_progress() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
         .start()
         .await;
-    let request = || {
-        modern_request(
-            Deployment::ENDPOINT,
-            "tools/call",
-            &json!({ "name": "slow" }),
-        )
-        .header("Mcp-Name", "slow")
-    };
+    let token = deployment.token().expires_in(5).sign();
+    let session = deployment.open_session(&token).await;
+    let mut listening = streams.listen(&deployment, &token, &session).await;
+    let call = call_message(7, "tools/call", &json!({ "name": "slow" }));
+    let call = Request::post(Deployment::ENDPOINT, call)
+        .bearer(&token)
+        .session(&session);
+    let mut in_session = streams.open(&deployment, call).await;
+    let mut modern = streams
+        .open(&deployment, modern_call().bearer(&token))
+        .await;
+    listening.assert_ended().await;
+    ended_as(&deployment, "stream.token_expired").await;
+    let again = deployment.echo(&token, &session).await;
+    assert_eq!(again.assert_unauthorized(), Some("invalid_token"));
+
+    // Longer than two sweeps.
+    sleep(Duration::from_millis(1200)).await;
+    modern
+        .assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")
+        .await;
+    in_session.assert_open().await;
+    let newer = deployment.good_token();
+    let deleted = deployment.delete_session(&newer, &session).await;
+    assert_eq!(deleted.status, 200, "{deleted:?}");
+    in_session.assert_ended().await;
+    ended_as(&deployment, "stream.session_ended").await;
+    modern.assert_open().await;
+}
+
+/// L3: the response stream of a modern request ends when its own token expires, if it has no grace.
+/// Other tokens of the same owner do not extend it.
+#[tokio::test]
+async fn without_a_session() {
+    let streams = EventStreams::default();
+    let deployment = Deployment::builder()
+        .issuer(EXACT)
+        .resource(format!("{}\nresponse_grace = \"0\"", Deployment::SCOPED))
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let mut short = streams
         .open(
             &deployment,
-            request().bearer(&deployment.token().expires_in(5).sign()),
+            modern_call().bearer(&deployment.token().expires_in(5).sign()),
         )
         .await;
     let mut long = streams
         .open(
             &deployment,
-            request().bearer(&deployment.token().expires_in(60).sign()),
+            modern_call().bearer(&deployment.token().expires_in(60).sign()),
         )
         .await;
     short.assert_ended().await;

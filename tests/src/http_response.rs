@@ -108,12 +108,24 @@ impl HttpResponse {
         assert!(body.get("result").is_none(), "{self:?}");
     }
 
-    /// Asserts that the POST had no usable session.
+    /// Asserts that the POST had no usable session, and that its client does not learn why.
     ///
     /// # Panics
     /// Panics otherwise.
     pub fn assert_no_session(&self) {
-        self.assert_rpc_error(400, -32000);
+        self.assert_session_error(400);
+    }
+
+    /// Asserts that the POST named a session of its client that the server has ended.
+    ///
+    /// # Panics
+    /// Panics otherwise.
+    pub fn assert_ended_session(&self) {
+        self.assert_session_error(404);
+    }
+
+    fn assert_session_error(&self, status: u16) {
+        self.assert_rpc_error(status, -32000);
         assert_eq!(self.json()["id"], serde_json::Value::Null, "{self:?}");
         assert!(
             self.json().as_object().unwrap().contains_key("id"),

@@ -84,7 +84,7 @@ async fn removed_users_lose_access_at_every_provider() {
         assert!(checked.server.idp.control.restore_user("alice"));
         let again = checked.sign_in("alice").await;
         let ended = session.call(&checked.server, &again.access, "add").await;
-        ended.assert_no_session();
+        ended.assert_ended_session();
 
         let refreshed = TokenPair::parse(&checked.refresh(&bob).await);
         assert_open(&mut open).await;
