@@ -66,9 +66,8 @@ pub struct EndedStream<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ReasonCodes)]
 #[non_exhaustive]
 pub enum StreamEndReason {
-    /// The token has expired, for a response also the time after it for which the response may
-    /// continue. The owner has not used the session with a newer token that has at least its
-    /// scopes.
+    /// The token has expired, and the grace of a response is over. The owner has not used the
+    /// session with a newer token that has at least its scopes.
     #[code = "stream.token_expired"]
     TokenExpired,
     /// The issuer reports the token as inactive, or reports claims with which it would be rejected
