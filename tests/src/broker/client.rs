@@ -33,7 +33,7 @@ impl BrokerClient {
     ///
     /// # Panics
     /// Panics if it is rejected.
-    pub async fn register(server: &BrokerServer) -> Self {
+    pub async fn register<P>(server: &BrokerServer<P>) -> Self {
         let metadata = json!({
             "client_name": "Scenario",
             "redirect_uris": [Self::REDIRECT_URI],
@@ -60,7 +60,7 @@ impl BrokerClient {
 
     /// Returns the URL of an authorization request for an endpoint. Without scopes, it requests the
     /// default ones.
-    pub fn authorization(&self, server: &BrokerServer, endpoint: &str, scope: &str) -> Url {
+    pub fn authorization<P>(&self, server: &BrokerServer<P>, endpoint: &str, scope: &str) -> Url {
         let mut url = server.url("/oauth/authorize");
         let resource = server.url(endpoint);
         url.query_pairs_mut()
@@ -81,7 +81,7 @@ impl BrokerClient {
     ///
     /// # Panics
     /// Panics if the user gets no token.
-    pub async fn sign_in(&self, server: &BrokerServer, user: &str) -> TokenPair {
+    pub async fn sign_in<P>(&self, server: &BrokerServer<P>, user: &str) -> TokenPair {
         self.sign_in_for(server, user, "/mcp", "").await
     }
 
@@ -89,9 +89,9 @@ impl BrokerClient {
     ///
     /// # Panics
     /// Panics if the user gets no token.
-    pub async fn sign_in_for(
+    pub async fn sign_in_for<P>(
         &self,
-        server: &BrokerServer,
+        server: &BrokerServer<P>,
         user: &str,
         endpoint: &str,
         scope: &str,
@@ -107,7 +107,7 @@ impl BrokerClient {
     ///
     /// # Panics
     /// Panics with the logged reason if there is none.
-    pub async fn code(server: &BrokerServer, location: &Url) -> String {
+    pub async fn code<P>(server: &BrokerServer<P>, location: &Url) -> String {
         assert!(
             location.as_str().starts_with(Self::REDIRECT_URI),
             "{location}"
@@ -131,7 +131,7 @@ impl BrokerClient {
     }
 
     /// Exchanges a code.
-    pub async fn exchange(&self, server: &BrokerServer, code: &str) -> HttpResponse {
+    pub async fn exchange<P>(&self, server: &BrokerServer<P>, code: &str) -> HttpResponse {
         send(server, &self.exchange_request(code)).await
     }
 
@@ -148,7 +148,7 @@ impl BrokerClient {
     }
 
     /// Refreshes a token.
-    pub async fn refresh(&self, server: &BrokerServer, refresh_token: &str) -> HttpResponse {
+    pub async fn refresh<P>(&self, server: &BrokerServer<P>, refresh_token: &str) -> HttpResponse {
         send(server, &self.refresh_request(refresh_token)).await
     }
 
@@ -166,7 +166,7 @@ impl BrokerClient {
     ///
     /// # Panics
     /// Panics if it is rejected.
-    pub async fn revoke(&self, server: &BrokerServer, token: &str) {
+    pub async fn revoke<P>(&self, server: &BrokerServer<P>, token: &str) {
         let response = send(server, &self.revocation_request(token)).await;
         assert_eq!(response.status, 200, "{response:?}");
     }
@@ -219,6 +219,6 @@ fn form(path: &str, fields: &[(&str, &str)]) -> Request {
         .body(body)
 }
 
-async fn send(server: &BrokerServer, request: &Request) -> HttpResponse {
+async fn send<P>(server: &BrokerServer<P>, request: &Request) -> HttpResponse {
     request.send(server.address()).await
 }

@@ -85,7 +85,26 @@ impl ProviderKind {
         }
     }
 
-    /// Returns the claims of the users, which the rules of [`table`](BrokerIdp::table) require.
+    /// Returns the `[[broker.provider]]` of the configuration, for the application
+    /// [`BrokerIdp::CLIENT`].
+    pub fn table(self, issuer: &str, secret_file: &str) -> String {
+        let lines = match self {
+            Self::Entra => "tenant = \"aaaabbbb-0000-cccc-1111-dddd2222eeee\"",
+            Self::Google => "allow = [{ claim = \"hd\", one_of = [\"corp.example\"] }]",
+            Self::GitHub | Self::GitHubApp => {
+                "allow = [{ claim = \"id\", one_of = [\"1000\", \"1001\"] }]"
+            }
+            _ => "",
+        };
+        format!(
+            "[[broker.provider]]\nkind = \"{kind}\"\nissuer = \"{issuer}\"\nclient_id = \"{client}\"\n\
+             client_secret = {{ file = \"{secret_file}\" }}\n{lines}\n",
+            kind = self.name(),
+            client = BrokerIdp::CLIENT,
+        )
+    }
+
+    /// Returns the claims of the users, which the rules of [`table`](Self::table) require.
     fn claims(self, user: &str, number: usize) -> Map<String, Value> {
         let claims = match self {
             Self::GitHub | Self::GitHubApp => {
@@ -109,7 +128,10 @@ pub struct BrokerIdp {
 }
 
 impl BrokerIdp {
-    const SECRET: &str = "secret-of-the-application";
+    /// The identifier of the application.
+    pub const CLIENT: &str = "portcullis";
+    /// The secret of the application.
+    pub const SECRET: &str = "secret-of-the-application";
 
     /// Starts a provider for the broker with this base URL.
     ///
@@ -122,7 +144,7 @@ impl BrokerIdp {
             grant_types: vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
             backchannel_logout_uri: Some(format!("{broker}/oauth/logout/{}", kind.name())),
             authentication: kind.authentication(Secret::new(Self::SECRET)),
-            ..ClientSettings::with_secret("portcullis", Secret::new(Self::SECRET))
+            ..ClientSettings::with_secret(Self::CLIENT, Secret::new(Self::SECRET))
         };
         let users = ["alice", "bob"].into_iter().enumerate();
         let users = users.map(|(number, name)| UserSettings {
@@ -149,25 +171,12 @@ impl BrokerIdp {
 
     /// Returns the `[[broker.provider]]` of the configuration.
     pub fn table(&self) -> String {
-        let kind = self.kind.name();
         let issuer = match self.kind {
             ProviderKind::GitHub | ProviderKind::GitHubApp => {
                 self.issuer.trim_end_matches("/login/oauth")
             }
             _ => &self.issuer,
         };
-        let lines = match self.kind {
-            ProviderKind::Entra => "tenant = \"aaaabbbb-0000-cccc-1111-dddd2222eeee\"",
-            ProviderKind::Google => "allow = [{ claim = \"hd\", one_of = [\"corp.example\"] }]",
-            ProviderKind::GitHub | ProviderKind::GitHubApp => {
-                "allow = [{ claim = \"id\", one_of = [\"1000\", \"1001\"] }]"
-            }
-            _ => "",
-        };
-        format!(
-            "[[broker.provider]]\nkind = \"{kind}\"\nissuer = \"{issuer}\"\nclient_id = \"portcullis\"\n\
-             client_secret = {{ file = \"{}\" }}\n{lines}\n",
-            self.secret.as_str()
-        )
+        self.kind.table(issuer, self.secret.as_str())
     }
 }

@@ -16,7 +16,7 @@ impl McpSession {
     ///
     /// # Panics
     /// Panics if it is rejected.
-    pub async fn open(server: &BrokerServer, token: &str) -> Self {
+    pub async fn open<P>(server: &BrokerServer<P>, token: &str) -> Self {
         Self::open_at(server, "/mcp", token).await
     }
 
@@ -24,7 +24,7 @@ impl McpSession {
     ///
     /// # Panics
     /// Panics if it is rejected.
-    pub async fn open_at(server: &BrokerServer, endpoint: &'static str, token: &str) -> Self {
+    pub async fn open_at<P>(server: &BrokerServer<P>, endpoint: &'static str, token: &str) -> Self {
         let response = Self::initialize(server, endpoint, token).await;
         assert_eq!(response.status, 200, "{response:?}");
         let id = response.header("mcp-session-id").expect("a session");
@@ -35,7 +35,11 @@ impl McpSession {
     }
 
     /// Sends `initialize`.
-    pub async fn initialize(server: &BrokerServer, endpoint: &str, token: &str) -> HttpResponse {
+    pub async fn initialize<P>(
+        server: &BrokerServer<P>,
+        endpoint: &str,
+        token: &str,
+    ) -> HttpResponse {
         Request::post(endpoint, INITIALIZE)
             .bearer(token)
             .send(server.address())
@@ -43,7 +47,7 @@ impl McpSession {
     }
 
     /// Calls a tool.
-    pub async fn call(&self, server: &BrokerServer, token: &str, tool: &str) -> HttpResponse {
+    pub async fn call<P>(&self, server: &BrokerServer<P>, token: &str, tool: &str) -> HttpResponse {
         let call = call_message(2, "tools/call", &json!({ "name": tool, "arguments": {} }));
         Request::post(self.endpoint, call)
             .bearer(token)
@@ -56,7 +60,7 @@ impl McpSession {
     ///
     /// # Panics
     /// Panics if it fails.
-    pub async fn assert_usable(&self, server: &BrokerServer, token: &str) {
+    pub async fn assert_usable<P>(&self, server: &BrokerServer<P>, token: &str) {
         let response = self.call(server, token, "add").await;
         assert_eq!(response.status, 200, "{response:?}");
         assert_eq!(response.json()["result"]["name"], "add", "{response:?}");
@@ -66,7 +70,7 @@ impl McpSession {
     ///
     /// # Panics
     /// Panics if the response is not an event stream.
-    pub async fn listen(&self, server: &BrokerServer, token: &str) -> EventStream {
+    pub async fn listen<P>(&self, server: &BrokerServer<P>, token: &str) -> EventStream {
         let mut connection = Connection::open(server.address()).await;
         let request = Request::listen(self.endpoint, token, &self.id);
         connection.write(&request.to_bytes()).await;

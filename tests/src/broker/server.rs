@@ -1,4 +1,4 @@
-//! [`BrokerServer`]: a server with a broker in front of an imitated provider.
+//! [`BrokerServer`]: a server with a broker in front of a provider.
 
 use std::{
     net::SocketAddr,
@@ -19,7 +19,7 @@ use crate::{
 /// The settings of a [`BrokerServer`].
 #[derive(Clone, Copy)]
 pub struct BrokerSettings {
-    /// The provider.
+    /// The kind of provider.
     pub kind: ProviderKind,
     /// Further lines of `[broker]`.
     pub broker: &'static str,
@@ -43,10 +43,10 @@ impl BrokerSettings {
 
 /// A server with a broker, its provider, and an upstream for the endpoints `/mcp` and `/other`. It
 /// keeps its address and its state directory when it restarts. It can consist of several replicas,
-/// one of which gets all requests.
-pub struct BrokerServer {
+/// one of which gets all requests. The provider is an imitation by default.
+pub struct BrokerServer<P = BrokerIdp> {
     /// The provider at which users sign in.
-    pub idp: BrokerIdp,
+    pub idp: P,
     /// The MCP server of both endpoints.
     pub upstream: Upstream,
     /// The event streams of the upstream.
@@ -75,11 +75,10 @@ impl BrokerServer {
     /// Panics if it does not start.
     pub async fn with(settings: BrokerSettings) -> Self {
         let port = ReservedPort::new();
-        let mut server = Self::prepare(settings.kind, port.address()).await;
-        let configuration = server.configuration(settings, "");
-        let replica = Replica::start(port, &configuration).await;
-        server.replicas.push(replica);
-        server
+        let base_url = format!("http://{}", port.address());
+        let idp = BrokerIdp::start(settings.kind, &base_url).await;
+        let table = idp.table();
+        Self::in_front_of(port, idp, &table, settings).await
     }
 
     /// Starts replicas with these settings, which keep their records in Redis. Each has another
@@ -90,7 +89,10 @@ impl BrokerServer {
     pub async fn replicated(settings: BrokerSettings, redis: &Redis, count: usize) -> Self {
         let ports: Vec<_> = (0..count).map(|_| ReservedPort::new()).collect();
         let front = Front::start(ports[0].address()).await;
-        let mut server = Self::prepare(settings.kind, front.address()).await;
+        let base_url = format!("http://{}", front.address());
+        let idp = BrokerIdp::start(settings.kind, &base_url).await;
+        let table = idp.table();
+        let mut server = Self::prepare(&base_url, idp).await;
         let keys = [
             Scratch::file("broker-keys", &BrokerKeys::generate().expect("keys")),
             Scratch::file("session-keys", "the-common-key-0123456789abcdef0123456"),
@@ -101,7 +103,7 @@ impl BrokerServer {
             keys[1].as_str(),
             redis.address()
         );
-        let configuration = server.configuration(settings, &broker) + &tables;
+        let configuration = server.configuration(settings, &broker, &table) + &tables;
         for port in ports {
             let replica = Replica::start(port, &configuration).await;
             wait_until_ready(replica.program()).await;
@@ -111,16 +113,35 @@ impl BrokerServer {
         server._keys = Some(keys);
         server
     }
+}
 
-    /// Starts the provider and the upstream of a server that clients reach at this address.
-    async fn prepare(kind: ProviderKind, address: SocketAddr) -> Self {
-        let base_url = format!("http://{address}");
+impl<P> BrokerServer<P> {
+    /// Starts a server on a reserved port in front of a provider that runs. `table` is its
+    /// `[[broker.provider]]`.
+    ///
+    /// # Panics
+    /// Panics if it does not start.
+    pub async fn in_front_of(
+        port: ReservedPort,
+        idp: P,
+        table: &str,
+        settings: BrokerSettings,
+    ) -> Self {
+        let mut server = Self::prepare(&format!("http://{}", port.address()), idp).await;
+        let configuration = server.configuration(settings, "", table);
+        let replica = Replica::start(port, &configuration).await;
+        server.replicas.push(replica);
+        server
+    }
+
+    /// Starts the upstream of a server that clients reach at this URL.
+    async fn prepare(base_url: &str, idp: P) -> Self {
         let streams = EventStreams::default();
         Self {
-            idp: BrokerIdp::start(kind, &base_url).await,
+            idp,
             upstream: streams.listening_upstream().await,
             streams,
-            base_url: Url::parse(&base_url).expect("a URL"),
+            base_url: Url::parse(base_url).expect("a URL"),
             replicas: Vec::new(),
             current: 0,
             front: None,
@@ -129,7 +150,7 @@ impl BrokerServer {
     }
 
     /// Returns the configuration, without the keys that differ for each replica.
-    fn configuration(&self, settings: BrokerSettings, broker: &str) -> String {
+    fn configuration(&self, settings: BrokerSettings, broker: &str, table: &str) -> String {
         let upstream = settings
             .upstream
             .map_or_else(|| self.upstream.setting(), str::to_owned);
@@ -141,7 +162,7 @@ impl BrokerServer {
             [broker]
             {settings_of_broker}
             {broker}
-            {provider}
+            {table}
 
             [[resource]]
             endpoint = "/mcp"
@@ -162,7 +183,6 @@ impl BrokerServer {
             "#,
             base_url = self.issuer(),
             settings_of_broker = settings.broker,
-            provider = self.idp.table(),
             tables = settings.tables,
         )
     }
