@@ -31,7 +31,7 @@ pub(crate) struct Chromium {
 /// A page that was displayed.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct SeenPage {
-    /// `login`, `consent`, `end`, or the name of an earlier page.
+    /// `login`, `consent`, `broker`, `end`, or the name of an earlier page.
     pub(crate) kind: String,
     pub(crate) text: String,
 }

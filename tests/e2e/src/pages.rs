@@ -32,6 +32,9 @@ pub(crate) enum Page {
     Broker,
 }
 
+/// The cookies of a browser, by their names.
+pub(crate) type Cookies = BTreeMap<String, String>;
+
 /// The user's input.
 #[derive(Clone, Copy)]
 pub(crate) struct UserInput<'a> {
@@ -64,12 +67,22 @@ pub(crate) async fn visit(
     redirect_uri: &str,
     user_input: &UserInput<'_>,
 ) -> anyhow::Result<Arrival> {
-    let mut cookies = BTreeMap::new();
+    visit_in_session(recorder, &mut Cookies::new(), url, redirect_uri, user_input).await
+}
+
+/// As [`visit`], in a browser that has cookies.
+pub(crate) async fn visit_in_session(
+    recorder: &Recorder,
+    cookies: &mut Cookies,
+    url: &Url,
+    redirect_uri: &str,
+    user_input: &UserInput<'_>,
+) -> anyhow::Result<Arrival> {
     let mut pages = Vec::new();
     let mut request = get(url.clone());
     for _ in 0..MAX_STEPS {
         let here = request.url.clone();
-        let response = send(recorder, request, &mut cookies).await?;
+        let response = send(recorder, request, cookies).await?;
         if response.status.is_redirection() {
             let location = here.join(expect::header(
                 &response.headers,
@@ -90,6 +103,26 @@ pub(crate) async fn visit(
         };
     }
     bail!("expected a redirect within {MAX_STEPS} steps, got {pages:?}")
+}
+
+/// Opens a page without a redirect URI, such as that of a logout, and submits its form.
+pub(crate) async fn confirm(
+    recorder: &Recorder,
+    cookies: &mut Cookies,
+    url: &Url,
+) -> anyhow::Result<()> {
+    let response = send(recorder, get(url.clone()), cookies).await?;
+    expect::equal("status of the page", StatusCode::OK, response.status)?;
+    let page = String::from_utf8_lossy(&response.body).into_owned();
+    let form = forms(&page).into_iter().next();
+    let form = form.with_context(|| format!("expected a form, got: {}", shown(&page)))?;
+    let response = send(recorder, post(url, &form)?, cookies).await?;
+    expect::that(
+        response.status.is_success() || response.status.is_redirection(),
+        "status of the submitted form",
+        "2xx or 3xx",
+        response.status,
+    )
 }
 
 fn get(url: Url) -> FetchRequest {
@@ -118,19 +151,24 @@ fn submission(
             return Ok(get(here.join(&link)?));
         }
         fill_in(&mut form, user_input);
-        let fields = form
-            .fields
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        // Browsers send the origin of the page.
-        let origin = HeaderValue::from_str(&here.origin().ascii_serialization())?;
-        let post = FetchRequest::post_form(here.join(&form.action)?, fields, UrlPolicy::Operator);
-        return Ok(post.header(header::ORIGIN, origin));
+        return post(here, &form);
     }
     bail!(
         "expected a page to sign in or to consent, after {pages:?}: {}",
         shown(page)
     )
+}
+
+/// Returns the request that submits a form of the page at this URL.
+fn post(here: &Url, form: &Form) -> anyhow::Result<FetchRequest> {
+    let fields = form
+        .fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    // Browsers send the origin of the page.
+    let origin = HeaderValue::from_str(&here.origin().ascii_serialization())?;
+    let post = FetchRequest::post_form(here.join(&form.action)?, fields, UrlPolicy::Operator);
+    Ok(post.header(header::ORIGIN, origin))
 }
 
 /// Recognizes the pages of Keycloak, the broker, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example

@@ -88,6 +88,7 @@ impl TestUser {
                 let pages = seen.iter().filter_map(|seen| match seen.kind.as_str() {
                     "login" => Some(Page::Login),
                     "consent" => Some(Page::Consent),
+                    "broker" => Some(Page::Broker),
                     _ => None,
                 });
                 let end = seen

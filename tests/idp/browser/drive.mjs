@@ -20,6 +20,7 @@ import { join } from 'node:path';
 
 const MAX_PAGES = 10;
 const LIMIT_MS = 60_000;
+const POLL_MS = 50;
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 
 /// Chromium's DevTools protocol: messages of JSON that end with a zero byte, on the descriptors 3 and 4.
@@ -73,6 +74,21 @@ class Chromium {
     await act();
     await loaded;
     await this.evaluate('document.fonts.ready.then(() => true)');
+  }
+
+  /// Does what leads to a page that continues elsewhere by itself, and waits until that other page is there.
+  async continued(act) {
+    const before = JSON.stringify(await this.evaluate('location.href'));
+    const arrived = `document.readyState === 'complete' && location.href !== ${before} &&
+      document.querySelector('meta[http-equiv=refresh]') === null`;
+    await act();
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      // No page can be read while one replaces another.
+      if (await this.evaluate(arrived).catch(() => false)) {
+        return;
+      }
+    }
   }
 
   async evaluate(expression) {
@@ -152,6 +168,13 @@ class Chromium {
 
 // The current page and the user's action on it.
 const KINDS = [
+  {
+    // The broker's, whose button names the provider.
+    kind: 'broker',
+    is: ['input[name=request]', 'button[name=decision]'],
+    act: (browser) => browser.continued(() =>
+      browser.click(`button[name=decision]${plan.consent ? '[value^="allow:"]' : '[value=deny]'}`)),
+  },
   {
     kind: 'login',
     is: ['input[name=password]'],
