@@ -19,9 +19,9 @@ pub(crate) enum Part {
     /// The client library: every client scenario of each revision, run one by one; warnings are
     /// failures.
     Client(client::Arguments),
-    /// The development authorization server: the authorization server scenarios; warnings are
-    /// failures.
-    Authorization,
+    /// The development authorization server, or the broker: the authorization server scenarios;
+    /// warnings are failures.
+    Authorization(authorization::Arguments),
     /// The gateway: every server scenario of each revision must have the same result with and
     /// without it.
     Server(server::Arguments),
@@ -47,7 +47,7 @@ pub(crate) enum Part {
 pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
     match part {
         Part::Client(arguments) => client::run(arguments),
-        Part::Authorization => authorization::run(),
+        Part::Authorization(arguments) => authorization::run(arguments),
         Part::Server(arguments) => server::run(arguments),
         Part::Driver { url, connect: None } => driver::run(url),
         Part::Driver {

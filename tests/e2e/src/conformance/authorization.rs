@@ -1,5 +1,5 @@
 //! `cargo xtask conformance authorization`: the authorization server scenarios, against
-//! `portcullis idp`.
+//! `portcullis idp` or the broker.
 
 use std::{
     fs,
@@ -9,9 +9,13 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
+use clap::Args;
 use http::header::LOCATION;
-use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_scenarios::{Process, block_on, free_address, portcullis_command};
+use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, HttpFetch, UrlPolicy};
+use portcullis_scenarios::{
+    BrokerClient, BrokerServer, Browser, Process, ProviderKind, block_on, free_address,
+    portcullis_command,
+};
 use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -21,6 +25,7 @@ use tokio::{
 use url::Url;
 
 use super::suite::Suite;
+use crate::deployment::USER;
 use xtask::built;
 
 const CLIENT: &str = "conformance";
@@ -32,17 +37,50 @@ const SCENARIOS: [&str; 2] = [
 ];
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) fn run() -> anyhow::Result<()> {
+/// The options of `authorization`.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Arguments {
+    /// Test the broker of `portcullis serve`, in front of an imitation of Entra ID, in place of
+    /// `portcullis idp`.
+    #[arg(long)]
+    broker: bool,
+}
+
+/// An authorization server, and what the suite is told about it.
+struct Subject<'a> {
+    issuer: &'a str,
+    authorization_endpoint: String,
+    /// The identifier of a public client whose redirect URI is `/callback` on any port of loopback.
+    client: &'a str,
+    resource: &'a str,
+    user: User,
+}
+
+/// What the user does at the authorization endpoint.
+#[derive(Clone, Copy)]
+enum User {
+    /// Nothing: the server redirects at once.
+    Consents,
+    /// Approves the client, and signs in at the provider.
+    SignsIn,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let suite = Suite::install()?;
+    if arguments.broker {
+        let results = suite.results("authorization-broker")?;
+        let status = block_on(with_broker(&suite, &results))?;
+        return report(&results, status);
+    }
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?
         .program("portcullis")?;
-    let suite = Suite::install()?;
     let results = suite.results("authorization")?;
-    let status = block_on(run_suite(&program, &suite, &results))?;
+    let status = block_on(with_idp(&program, &suite, &results))?;
     report(&results, status)
 }
 
-/// Starts the server and runs the suite against it.
-async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
+/// Starts `portcullis idp` and runs the suite against it.
+async fn with_idp(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
     let clients = results.join("clients.toml");
     let client =
         format!("[[client]]\nid = \"{CLIENT}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
@@ -64,58 +102,90 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
     let issuer = find(&mut lines, named)
         .await?
         .context("portcullis idp ended before it listened")?;
-
-    let port = free_address()?.port().to_string();
-    let arguments = [
-        "authorization",
-        "--url",
-        &issuer,
-        "--client-id",
-        CLIENT,
-        "--resource",
-        RESOURCE,
-        "--port",
-        &port,
-    ];
-    let mut suite_command = suite.command(&arguments);
-    suite_command.arg("--output-dir").arg(results);
-    let (mut suite, mut lines) = start("the suite", suite_command)?;
-    let authorize = format!("{issuer}/authorize?");
-
-    // The suite usually prints the address before its own server listens.
-    let mut address = None;
-    let mut listens = false;
-    while let Some(line) = find(&mut lines, |line| Some(line.to_owned())).await? {
-        listens |= line.starts_with("Callback server started");
-        address = line.starts_with(&authorize).then_some(line).or(address);
-        if let Some(url) = address.take_if(|_| listens) {
-            visit(&url).await.context("the authorization request")?;
-            listens = false;
-        }
-    }
-    timeout(TIMEOUT, suite.wait())
-        .await
-        .context("the suite does not end")?
+    let subject = Subject {
+        issuer: &issuer,
+        authorization_endpoint: format!("{issuer}/authorize"),
+        client: CLIENT,
+        resource: RESOURCE,
+        user: User::Consents,
+    };
+    subject.run(suite, results).await
 }
 
-/// Acts as the browser: opens the authorization URL and follows the redirect to the suite.
-async fn visit(url: &str) -> anyhow::Result<()> {
-    let fetch = HttpFetch::new(FetchSettings::default())?;
-    let get = async |url: &str| {
-        let url = Url::parse(url)?;
-        anyhow::Ok(
-            fetch
-                .fetch(FetchRequest::get(url, UrlPolicy::Operator))
-                .await?,
-        )
+/// Starts a server with a broker, registers a client there and runs the suite against it.
+async fn with_broker(suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
+    let server = BrokerServer::start(ProviderKind::Entra).await;
+    let client = BrokerClient::register(&server).await;
+    let resource = server.url("/mcp");
+    let subject = Subject {
+        issuer: server.issuer(),
+        authorization_endpoint: server.url("/oauth/authorize").to_string(),
+        client: &client.id,
+        resource: resource.as_str(),
+        user: User::SignsIn,
     };
-    let response = get(url).await?;
-    let location = response
-        .headers
-        .get(LOCATION)
-        .with_context(|| format!("status {} and no redirect", response.status))?;
-    get(location.to_str()?).await?;
-    Ok(())
+    subject.run(suite, results).await
+}
+
+impl Subject<'_> {
+    /// Runs the suite.
+    async fn run(&self, suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
+        let port = free_address()?.port().to_string();
+        let arguments = [
+            "authorization",
+            "--url",
+            self.issuer,
+            "--client-id",
+            self.client,
+            "--resource",
+            self.resource,
+            "--port",
+            &port,
+        ];
+        let mut command = suite.command(&arguments);
+        command.arg("--output-dir").arg(results);
+        let (mut suite, mut lines) = start("the suite", command)?;
+        let authorize = format!("{}?", self.authorization_endpoint);
+
+        // The suite usually prints the address before its own server listens.
+        let mut address = None;
+        let mut listens = false;
+        while let Some(line) = find(&mut lines, |line| Some(line.to_owned())).await? {
+            listens |= line.starts_with("Callback server started");
+            address = line.starts_with(&authorize).then_some(line).or(address);
+            if let Some(url) = address.take_if(|_| listens) {
+                let visited = self.user.visit(&Url::parse(&url)?).await;
+                visited.context("the authorization request")?;
+                listens = false;
+            }
+        }
+        timeout(TIMEOUT, suite.wait())
+            .await
+            .context("the suite does not end")?
+    }
+}
+
+impl User {
+    /// Opens the authorization URL and follows the redirect to the suite.
+    async fn visit(self, url: &Url) -> anyhow::Result<()> {
+        let location = match self {
+            Self::Consents => {
+                let response = get(url.clone()).await?;
+                let location = response.headers.get(LOCATION);
+                let location = location
+                    .with_context(|| format!("status {} and no redirect", response.status))?;
+                Url::parse(location.to_str()?)?
+            }
+            Self::SignsIn => Browser::default().sign_in(url, USER).await,
+        };
+        get(location).await.map(drop)
+    }
+}
+
+async fn get(url: Url) -> anyhow::Result<FetchResponse> {
+    let fetch = HttpFetch::new(Default::default())?;
+    let request = FetchRequest::get(url, UrlPolicy::Operator);
+    Ok(fetch.fetch(request).await?)
 }
 
 /// Starts a program and reads its standard output by lines.
