@@ -30,6 +30,8 @@ pub(crate) struct Profile {
     pub(crate) scopes: &'static [&'static str],
     /// Whether `offline_access` is added to the default scopes.
     pub(crate) offline_access: OfflineAccess,
+    /// Whether `prompt=consent` is sent with `offline_access` (OpenID Connect Core section 11).
+    pub(crate) prompts_consent: bool,
     /// Other parameters of the authorization request.
     pub(crate) parameters: &'static [(&'static str, &'static str)],
     /// Whether the provider supports PKCE although its metadata does not say so.
@@ -94,6 +96,7 @@ impl Profile {
         protocol: Protocol::OpenId,
         scopes: &["openid", "profile", "email"],
         offline_access: OfflineAccess::Requested,
+        prompts_consent: false,
         parameters: &[],
         has_unlisted_pkce: true,
         client_authentication: None,

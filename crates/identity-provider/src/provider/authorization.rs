@@ -9,6 +9,8 @@ use url::Url;
 use super::{IdentityProvider, SignInRequest};
 use crate::{ProviderError, endpoints::Endpoints, kinds::Protocol};
 
+const OFFLINE_ACCESS: &str = "offline_access";
+
 impl IdentityProvider {
     /// Returns the URL to which the browser is sent.
     ///
@@ -37,6 +39,10 @@ impl IdentityProvider {
             query
                 .append_pair("code_challenge", request.challenge.as_str())
                 .append_pair("code_challenge_method", PkceChallenge::METHOD);
+        }
+        let has_offline_access = scopes.split(' ').any(|scope| scope == OFFLINE_ACCESS);
+        if self.profile.prompts_consent && has_offline_access {
+            query.append_pair("prompt", "consent");
         }
         for (name, value) in self.profile.parameters {
             query.append_pair(name, value);
@@ -88,7 +94,7 @@ impl IdentityProvider {
         }
         let mut scopes = self.profile.scopes.to_vec();
         if endpoints.has_offline_access {
-            scopes.push("offline_access");
+            scopes.push(OFFLINE_ACCESS);
         }
         scopes.join(" ")
     }

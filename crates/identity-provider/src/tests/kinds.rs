@@ -88,14 +88,30 @@ async fn each_kind_requests_offline_access() {
             access_type,
             "{kind:?}"
         );
-        assert_eq!(
-            parameter(&url, "prompt").is_some(),
-            access_type.is_some(),
-            "{kind:?}"
-        );
+        let prompt = matches!(kind, ProviderKind::Google | ProviderKind::Oidc).then_some("consent");
+        assert_eq!(parameter(&url, "prompt").as_deref(), prompt, "{kind:?}");
         assert!(parameter(&url, "code_challenge").is_some(), "{kind:?}");
         assert_eq!(parameter(&url, "nonce").as_deref(), Some(NONCE), "{kind:?}");
     }
+}
+
+/// A provider is asked for consent only where `offline_access` depends on it.
+#[tokio::test]
+async fn consent_is_prompted_for_offline_access_alone() {
+    let fixture = Fixture::new(ProviderKind::Oidc, "https://idp.example/realm");
+    fixture.publish(json!({ "scopes_supported": ["openid", "email"] }));
+    let url = fixture.authorization_url().await;
+    assert_eq!(parameter(&url, "prompt"), None);
+    let scopes: [Box<str>; 2] = ["openid".into(), "offline_access".into()];
+    let fixture = Fixture::with(
+        ProviderKind::Oidc,
+        "https://idp.example/realm",
+        |settings| {
+            settings.scopes = scopes.to_vec();
+        },
+    );
+    let url = fixture.authorization_url().await;
+    assert_eq!(parameter(&url, "prompt").as_deref(), Some("consent"));
 }
 
 /// Every OpenID kind signs a user in by the ID token alone, except where the user API completes it.

@@ -33,11 +33,12 @@ async fn the_authorization_request_is_complete() {
         ("nonce", NONCE),
         ("scope", "openid profile email offline_access"),
         ("code_challenge_method", "S256"),
+        ("prompt", "consent"),
     ] {
         assert_eq!(parameter(&url, name).as_deref(), Some(value), "{name}");
     }
     assert_eq!(parameter(&url, "code_challenge").unwrap().len(), 43);
-    assert_eq!(url.query_pairs().count(), 8);
+    assert_eq!(url.query_pairs().count(), 9);
 }
 
 /// PKCE and `offline_access` are left out where the metadata does not list them.
