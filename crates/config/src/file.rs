@@ -143,8 +143,8 @@ impl Config {
         }
     }
 
-    /// Returns the files that issuers, providers and resources name. Those of `[tls]` and
-    /// `session.keys` have checks of their own.
+    /// Returns the files that issuers, providers, resources and the listener for administrators
+    /// name. Those of certificates and `session.keys` have checks of their own.
     pub fn files(&self) -> Vec<&Path> {
         let of_issuers = self.issuer.iter().flat_map(|issuer| {
             let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);
@@ -169,7 +169,12 @@ impl Config {
                 .map(|client| client.client_secret.file());
             secrets.chain([broker.page.logo_file.as_deref(), keys])
         });
+        let of_admin = self.admin.iter().flat_map(|admin| {
+            let metrics_token = admin.metrics_token.as_ref().and_then(SecretSource::file);
+            [admin.token.file(), metrics_token]
+        });
         of_issuers
+            .chain(of_admin)
             .chain(of_resources)
             .chain(of_providers)
             .chain(of_broker)

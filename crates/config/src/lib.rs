@@ -38,7 +38,7 @@ pub use listen_address::{parse as parse_listen_address, reachable as reachable_a
 pub use load::{Loaded, Overrides, Unusable, from_text, load};
 pub use located::{ConfigErrors, Located, Places};
 pub use origin::{Effective, EffectiveError, effective};
-pub use restart::keep_until_restart;
+pub use restart::changes_that_need_restart;
 pub use schema::schema;
 pub use secret::{SecretError, SecretSource};
 pub use shown_url::shown_url;

@@ -3,18 +3,20 @@ use super::{
     file::{Broker, Limits, Session},
 };
 
+/// Returns the changes that a reload cannot apply: they need a restart of the server.
+pub fn changes_that_need_restart(running: &Config, new: &Config) -> Vec<Change> {
+    let mut kept = new.clone();
+    keep(running, &mut kept);
+    changes(&kept, new)
+}
+
 /// Sets each setting that takes effect only at a start to its running value.
-///
-/// Returns those that differ; the old value is the running one.
-pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
-    let wanted = new.clone();
+fn keep(running: &Config, new: &mut Config) {
     // No pattern in this file has `..`: a new setting does not compile until it is in one of the
     // two groups.
     let Config {
-        listen,
         workers,
         state_dir,
-        tls,
         session,
         shared,
         broker,
@@ -23,6 +25,8 @@ pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
         admin,
         traces,
         // A reload applies these.
+        listen: _,
+        tls: _,
         base_url: _,
         shutdown_delay: _,
         shutdown_timeout: _,
@@ -33,18 +37,16 @@ pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
         issuer: _,
         resource: _,
     } = running;
-    new.listen = *listen;
     new.workers = *workers;
     new.state_dir.clone_from(state_dir);
     new.shared.clone_from(shared);
     new.audit.clone_from(audit);
-    new.admin.clone_from(admin);
     new.traces.clone_from(traces);
-    keep_presence(tls, &mut new.tls);
+    // Metrics are counted from the start, and only if there is a listener that serves them.
+    keep_presence(admin, &mut new.admin);
     keep_broker(broker, &mut new.broker);
     keep_session(session, &mut new.session);
     keep_limits(limits, &mut new.limits);
-    changes(new, &wanted)
 }
 
 /// Keeps whether there is a broker, and whether its keys are configured or generated. A reload can
@@ -108,9 +110,8 @@ fn keep_limits(running: &Limits, new: &mut Limits) {
     new.max_resets = *max_resets;
 }
 
-/// Keeps whether there is a value. A reload can change the value: TLS files and session keys are
-/// replaced in operation, but the listener speaks TLS or does not, and the keys of sessions are
-/// configured or generated.
+/// Keeps whether there is a value. A reload can change the value: session keys are replaced in
+/// operation, but they are configured or generated.
 fn keep_presence<T: Clone>(running: &Option<T>, new: &mut Option<T>) {
     if running.is_some() != new.is_some() {
         new.clone_from(running);
@@ -128,11 +129,11 @@ mod tests {
         from_text(&format!("{lines}\n{rest}")).unwrap()
     }
 
-    /// Changes the settings in `running` to those in `new`. Returns the keys that are kept, and
-    /// those that change.
+    /// Changes the settings in `running` to those in `new`. Returns the keys that need a restart,
+    /// and all that change.
     fn reload(running: &str, new: &str) -> (String, String) {
         let running = config(running);
-        let mut new = config(new);
+        let new = config(new);
         let keys = |changes: Vec<Change>| {
             changes
                 .into_iter()
@@ -141,7 +142,7 @@ mod tests {
                 .join(" ")
         };
         (
-            keys(keep_until_restart(&running, &mut new)),
+            keys(changes_that_need_restart(&running, &new)),
             keys(changes(&running, &new)),
         )
     }
@@ -151,17 +152,12 @@ mod tests {
                              broker.clients.registration broker.max_unchecked broker.paste_callback broker.recheck \
                              broker.refresh_reuse broker.remember_consent";
 
-    /// J10: what needs a restart is named and stays as it is.
+    /// J10: what needs a restart is named.
     #[test]
-    fn settings_of_the_process_are_kept() {
-        for (setting, kept) in [
-            ("listen = '127.0.0.1:1'", "listen"),
+    fn settings_of_the_process_need_a_restart() {
+        for (setting, named) in [
             ("workers = 3", "workers"),
             ("state_dir = 'off'", "state_dir"),
-            (
-                "tls = { certificates = '/c', key = '/k' }",
-                "tls.certificates tls.key",
-            ),
             (
                 "shared.redis = 'redis://127.0.0.1'",
                 "shared.assume_durable shared.redis shared.strict",
@@ -198,33 +194,35 @@ mod tests {
             ("limits.max_streams = 9", "limits.max_streams"),
             ("limits.max_resets = 9", "limits.max_resets"),
         ] {
-            assert_eq!(
-                reload("", setting),
-                (kept.to_owned(), String::new()),
-                "{setting}"
-            );
-            assert_eq!(
-                reload(setting, ""),
-                (kept.to_owned(), String::new()),
-                "without {setting}"
-            );
+            assert_eq!(reload("", setting).0, named, "{setting}");
+            assert_eq!(reload(setting, "").0, named, "without {setting}");
         }
     }
 
     /// J10: whether the broker's keys are configured or generated is decided at the start.
     #[test]
-    fn configured_keys_of_the_broker_are_kept() {
+    fn configured_keys_of_the_broker_need_a_restart() {
         let generated = "broker.recheck = '1m'";
         let configured = "broker = { recheck = '1m', keys = { env = 'K' } }";
-        let kept = ("broker.keys.env".to_owned(), String::new());
-        assert_eq!(reload(generated, configured), kept);
-        assert_eq!(reload(configured, generated), kept);
+        assert_eq!(reload(generated, configured).0, "broker.keys.env");
+        assert_eq!(reload(configured, generated).0, "broker.keys.env");
     }
 
     /// J10: a reload applies everything else.
     #[test]
     fn other_settings_change() {
         for (running, new, changed) in [
+            ("", "listen = '127.0.0.1:1'", "listen"),
+            (
+                "",
+                "tls = { certificates = '/c', key = '/k' }",
+                "tls.certificates tls.key",
+            ),
+            (
+                "admin.listen = '127.0.0.1:1'",
+                "admin = { listen = '127.0.0.1:2', token = { env = 'T' } }",
+                "admin.listen admin.token.env",
+            ),
             ("", "shutdown_delay = '1s'", "shutdown_delay"),
             ("", "shutdown_timeout = '1s'", "shutdown_timeout"),
             ("", "reload = 'watch'", "reload"),

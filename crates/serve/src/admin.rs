@@ -20,6 +20,7 @@ mod listing;
 mod report;
 mod request;
 mod response;
+mod running;
 
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -44,9 +45,11 @@ use super::{
     reload::key_material_files::{CHECK_PERIOD, CertificateFiles},
     state::ServerState,
 };
-use portcullis_config::plan::AdminPlan;
+use portcullis_config::{file::AdminListen, plan::AdminPlan};
+use portcullis_telemetry::metrics::Expiry;
 
 pub use self::listener::AdminListener;
+pub(crate) use self::running::{AdminServers, RunningAdmin};
 
 /// The maximum number of connections, including those that have ended while their actions continue.
 /// At this number, an idle connection is closed for a new one; if none is idle, the new one waits.
@@ -70,70 +73,82 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
     max_resets: 20,
 };
 
-/// The running listener for administrators.
-pub(super) struct AdminServer {
-    listener: Listening,
+/// A server at a listener for administrators, with the settings of one configuration.
+pub(crate) struct AdminServer {
+    /// The configured address.
+    listen: AdminListen,
+    listener: Arc<Listening>,
     tls: Option<Tls>,
     certificate: Option<CertificateFiles>,
     context: Arc<AdminContext>,
 }
 
 impl AdminServer {
-    /// Returns the server at a bound listener. Fails when TLS cannot be set up, or outside of a
-    /// runtime.
-    pub(super) fn new(
-        listener: AdminListener,
+    /// Returns the server at a listener. Fails when TLS cannot be set up.
+    fn new(
+        listener: Arc<Listening>,
         plan: &AdminPlan,
         state: Arc<ArcSwap<ServerState>>,
     ) -> anyhow::Result<Self> {
-        let metrics = state.load().process().observers.metrics.clone();
-        let tls = plan
-            .tls
-            .as_ref()
-            .map(|files| Tls::measured(files, metrics.as_deref()))
-            .transpose()?;
+        let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
         let certificate = tls
             .clone()
             .zip(plan.tls.clone())
             .map(|(tls, files)| CertificateFiles::new(tls, files));
         let policy = AccessPolicy::new(plan);
         Ok(Self {
-            listener: listener.start()?,
+            listen: plan.listen.clone(),
+            listener,
             tls,
             certificate,
             context: Arc::new(AdminContext { state, policy }),
         })
     }
 
+    /// Returns when the certificate in use expires.
+    fn expiry(&self) -> Option<Expiry> {
+        self.tls.as_ref().map(Tls::expiry)
+    }
+
     /// Serves until `stop` is true or the task is aborted.
-    pub(super) async fn run(mut self, stop: watch::Receiver<bool>) {
+    async fn run(mut self, stop: watch::Receiver<bool>) {
         tracing::info!(admin.listen = %self.listener, "listening for administrators");
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
-        let table = Arc::new(ConnectionTable::default());
         let mut connections = JoinSet::new();
+        self.accept_until(stop, &permits, &mut connections).await;
+        drop(self.listener);
+        while connections.join_next().await.is_some() {}
+        // Actions whose clients have disconnected hold the remaining permits.
+        let _ = permits.acquire_many(MAX_CONNECTIONS).await;
+    }
+
+    async fn accept_until(
+        &mut self,
+        stop: watch::Receiver<bool>,
+        permits: &Arc<Semaphore>,
+        connections: &mut JoinSet<()>,
+    ) {
+        let table = Arc::new(ConnectionTable::default());
         let mut certificate_checks = interval(CHECK_PERIOD);
         certificate_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stopped = stop.clone();
         // Kept across iterations, because it owns a connection while it waits for a permit.
-        let mut accepting = pin!(accept(&self.listener, &permits, &table));
+        let mut accepting = pin!(accept(&self.listener, permits, &table));
         loop {
             tokio::select! {
                 accepted = accepting.as_mut() => {
-                    accepting.set(accept(&self.listener, &permits, &table));
+                    accepting.set(accept(&self.listener, permits, &table));
                     // Nothing closes the semaphore.
-                    let Some((accepted, permit)) = accepted else { break };
-                    spawn(&mut connections, &table, |activity| {
+                    let Some((accepted, permit)) = accepted else { return };
+                    spawn(connections, &table, |activity| {
                         serve(accepted, self.tls.clone(), Arc::clone(&self.context), permit, activity, stop.clone())
                     });
                 }
                 Some(_) = connections.join_next() => {}
                 _ = certificate_checks.tick() => self.certificate.iter_mut().for_each(CertificateFiles::check),
-                _ = stopped.wait_for(|stop| *stop) => break,
+                _ = stopped.wait_for(|stop| *stop) => return,
             }
         }
-        while connections.join_next().await.is_some() {}
-        // Actions whose clients have disconnected hold the remaining permits.
-        let _ = permits.acquire_many(MAX_CONNECTIONS).await;
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    admin::AdminServer,
+    admin::AdminServers,
     broker,
     limits::exchange::{self, CurrentLimits},
     persistence::session_persistence,
@@ -33,7 +33,7 @@ pub(super) struct TaskInputs {
     /// The signals at which the configuration is reloaded, if the process handles any.
     pub(super) hangups: Option<Signal>,
     /// `None` without a listener for administrators.
-    pub(super) admin: Option<AdminServer>,
+    pub(super) admin: Option<AdminServers>,
     /// Whether last uses of sessions are recorded outside the process.
     pub(super) records_last_uses: bool,
     /// See [`Program::return_freed_memory`](super::Program::return_freed_memory).

@@ -4,6 +4,7 @@
 pub(super) mod accept;
 pub(super) mod activity;
 mod bounded_frames;
+pub(super) mod client_listener;
 mod counted_response;
 mod lingering_close;
 pub(super) mod listener;

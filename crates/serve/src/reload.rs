@@ -4,6 +4,7 @@
 mod candidate;
 mod config_file_versions;
 pub(crate) mod key_material_files;
+pub(crate) mod listeners;
 
 use std::{
     path::{Path, PathBuf},
@@ -21,6 +22,7 @@ use tokio::{
 use self::{
     config_file_versions::{ConfigFileVersions, VersionedFile},
     key_material_files::{CHECK_PERIOD, KeyMaterialFiles},
+    listeners::RunningListeners,
 };
 use super::{limits::open_files, state::ServerState};
 use candidate::{Candidate, Reading};
@@ -52,6 +54,7 @@ pub(super) struct Reloader {
     /// `None` without a configuration file.
     source: Option<ConfigSource>,
     audit: Option<AuditReopener>,
+    listeners: RunningListeners,
     files: KeyMaterialFiles,
     /// The content of the files and secrets that the running configuration names.
     contents: Contents,
@@ -71,6 +74,7 @@ impl Reloader {
         state: Arc<ArcSwap<ServerState>>,
         source: Option<ConfigSource>,
         audit: Option<AuditReopener>,
+        listeners: RunningListeners,
         files: KeyMaterialFiles,
         contents: Contents,
         max_connections: usize,
@@ -88,6 +92,7 @@ impl Reloader {
             state,
             source,
             audit,
+            listeners,
             files,
             contents,
             versions,
@@ -177,24 +182,27 @@ impl Reloader {
         let Candidate {
             config,
             mut plan,
-            mut applied,
-            kept,
+            mut changes,
         } = candidate;
-        applied.extend(plan.contents.changed_since(&self.contents));
+        changes.extend(plan.contents.changed_since(&self.contents));
         let previous = self.state.load_full();
-        applied.extend(previous.has_other_broker_keys().then(|| Change {
+        changes.extend(previous.has_other_broker_keys().then(|| Change {
             key: "broker.keys".to_owned(),
             old: "former content".to_owned(),
             new: "new content".to_owned(),
         }));
-        log_kept(&kept);
-        if applied.is_empty() {
+        if changes.is_empty() {
             tracing::info!(
                 config.reload = self.number,
                 "the configuration has not changed"
             );
             return Ok(());
         }
+        let has_changed = |table: &str| changes.iter().any(|change| change.key.starts_with(table));
+        // First: until the new addresses are bound, nothing is replaced.
+        let listeners = self
+            .listeners
+            .bind(&plan, has_changed("admin."), &self.state)?;
         let shortage = open_files::fit_reloaded(&mut plan, self.max_connections);
         let current = Arc::new(ServerState::new(
             &plan,
@@ -204,6 +212,8 @@ impl Reloader {
         current.set_connection_limits(&plan);
         current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
+        let metrics = current.process().observers.metrics.clone();
+        self.listeners.replace(listeners, metrics.as_deref()).await;
         current.receive_broker_ends();
         current.supersede_replaced();
         current
@@ -214,11 +224,8 @@ impl Reloader {
         let sessions_ended = ended.sessions.len();
         let streams_ended = current.end_streams();
         current.finish_ends(ended);
-        if applied
-            .iter()
-            .any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys"))
-        {
-            self.files.replace(&plan);
+        if has_changed("tls.") || has_changed("session.keys") {
+            self.files.replace(&plan, self.listeners.tls());
         }
         self.contents = plan.contents;
         if let Some(source) = &mut self.source {
@@ -230,7 +237,7 @@ impl Reloader {
         plan.warnings
             .iter()
             .for_each(|warning| tracing::warn!("{warning}"));
-        for Change { key, old, new } in applied.iter().take(MAX_LOGGED) {
+        for Change { key, old, new } in changes.iter().take(MAX_LOGGED) {
             tracing::info!(
                 config.key = key,
                 config.old = old,
@@ -240,7 +247,7 @@ impl Reloader {
         }
         tracing::info!(
             config.reload = self.number,
-            config.changes = applied.len(),
+            config.changes = changes.len(),
             sessions.ended = sessions_ended,
             streams.ended = streams_ended,
             "the configuration was replaced"
@@ -280,15 +287,4 @@ async fn received(hangups: Option<&mut Signal>) {
         return;
     }
     std::future::pending().await
-}
-
-fn log_kept(kept: &[Change]) {
-    for Change { key, old, new } in kept.iter().take(MAX_LOGGED) {
-        tracing::warn!(
-            config.key = key,
-            config.old = old,
-            config.new = new,
-            "this change needs a restart"
-        );
-    }
 }

@@ -6,17 +6,20 @@ use portcullis_discovery::Product;
 use portcullis_metadata::SystemClock;
 use portcullis_telemetry::{AccessLog, LogFormat, TraceExport, metrics::Metrics};
 use portcullis_verifier::LimitHasher;
+use tokio::sync::mpsc;
 
 use super::{
-    admin::{AdminListener, AdminServer},
+    admin::{AdminListener, RunningAdmin},
     background::{BackgroundTasks, TaskInputs},
     broker::{self, persistence::BrokerPersistence, process::BrokerProcess},
-    connection::{accept, listener::bind, tls::Tls},
+    connection::{accept, client_listener::ClientListener, listener::bind, tls::Tls},
     error::ServeError,
     limits::open_files,
     observers::Observers,
     persistence::Persistence,
-    reload::{ConfigSource, Reloader, key_material_files::KeyMaterialFiles},
+    reload::{
+        ConfigSource, Reloader, key_material_files::KeyMaterialFiles, listeners::RunningListeners,
+    },
     shutdown::{Shutdown, drain},
     signals::Signals,
     state::{Process, ServerState},
@@ -243,17 +246,21 @@ async fn run(
         broker::report(&broker.settings);
     }
     state.spawn_key_refresh();
-    let tls = plan
-        .tls
-        .as_ref()
-        .map(|files| Tls::measured(files, process.observers.metrics.as_deref()))
-        .transpose()?;
+    let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
     let state = Arc::new(ArcSwap::from_pointee(state));
 
     // Background tasks: reloads, ended sessions, sweeps, administrators.
     let files = KeyMaterialFiles::new(&plan, tls.clone(), process.sessions.clone());
     let contents = std::mem::take(&mut plan.contents);
-    let admin = listeners.admin.zip(plan.admin.as_ref());
+    let (admin, admin_servers) = listeners
+        .admin
+        .zip(plan.admin.as_ref())
+        .map(|(bound, plan)| RunningAdmin::new(bound, plan, Arc::clone(&state)))
+        .transpose()?
+        .unzip();
+    let (replace, replacements) = mpsc::channel(1);
+    let metrics = process.observers.metrics.as_deref();
+    let running = RunningListeners::new(&plan, replace, tls.clone(), admin, metrics);
     let (reopener, max_connections) = (
         audit.as_ref().map(|trail| trail.reopener()),
         plan.limits.max_connections,
@@ -264,14 +271,13 @@ async fn run(
             Arc::clone(&state),
             source,
             reopener,
+            running,
             files,
             contents,
             max_connections,
         ),
         hangups,
-        admin: admin
-            .map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state)))
-            .transpose()?,
+        admin: admin_servers,
         return_freed_memory: program.return_freed_memory,
         records_last_uses: persistence.journal().is_some() || process.replicas.is_some(),
     };
@@ -281,15 +287,11 @@ async fn run(
 
     // Workers: they serve what the accept loop passes to them.
     let draining = drain::begin_after(shutdown, Arc::clone(&state));
-    let WorkerPool { workers, end } = WorkerPool::start(
-        &plan,
-        &state,
-        tls.as_ref(),
-        draining.clone(),
-        program.return_freed_memory,
-    )?;
+    let WorkerPool { workers, end } =
+        WorkerPool::start(&plan, &state, program.return_freed_memory)?;
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
-    accept::run(listener, workers, max_connections, draining).await;
+    let listener = ClientListener::new(listener, tls);
+    accept::run(listener, replacements, workers, max_connections, draining).await;
 
     Shutdown {
         state,

@@ -10,10 +10,10 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use self::worker::{StopSignals, Worker};
+use self::worker::Worker;
 use super::{
     background::memory,
-    connection::{ConnectionLimits, request_body::BodyTimeouts, tls::Tls},
+    connection::{ConnectionLimits, request_body::BodyTimeouts},
     router::Router,
     state::ServerState,
 };
@@ -33,33 +33,19 @@ pub(super) struct WorkersEnd {
 }
 
 impl WorkerPool {
-    /// Starts the workers of a plan. When `draining` is true, they close their connections as soon
-    /// as no request is in progress. Fails when a thread or its runtime cannot be created.
+    /// Starts the workers of a plan. Fails when a thread or its runtime cannot be created.
     pub(super) fn start(
         plan: &Plan,
         state: &Arc<ArcSwap<ServerState>>,
-        tls: Option<&Tls>,
-        draining: watch::Receiver<bool>,
         return_freed_memory: fn(),
     ) -> anyhow::Result<Self> {
         let limits = connection_limits(plan);
         let (running, ended) = mpsc::channel(1);
         let (cancel, cancelled) = watch::channel(false);
-        let stop = StopSignals {
-            draining,
-            cancelled,
-        };
         let workers = (0..plan.workers)
             .map(|number| {
                 let router = Router::new(Arc::clone(state), number, limits.max_headers);
-                Worker::start(
-                    number,
-                    router,
-                    tls.cloned(),
-                    limits,
-                    stop.clone(),
-                    running.clone(),
-                )
+                Worker::start(number, router, limits, cancelled.clone(), running.clone())
             })
             .collect::<Result<Vec<_>, _>>()
             .context("a worker cannot be started")?;

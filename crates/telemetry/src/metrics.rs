@@ -115,9 +115,9 @@ impl Metrics {
         self.reloads.count(is_accepted, now);
     }
 
-    /// Adds the certificate that a table configures.
-    pub fn add_certificate(&self, table: &'static str, expiry: Expiry) {
-        self.certificates.add(table, expiry);
+    /// Sets the certificate that a table configures. `None` if there is no such table any more.
+    pub fn set_certificate(&self, table: &'static str, expiry: Option<Expiry>) {
+        self.certificates.set(table, expiry);
     }
 
     /// Adds a runtime whose tasks are counted.

@@ -8,7 +8,7 @@ use crate::{Change, Config};
 pub struct Contents(BTreeMap<String, Fingerprint>);
 
 impl Contents {
-    /// Reads the files and secrets of issuers, resources and the broker.
+    /// Reads the files and secrets of issuers, resources, administrators and the broker.
     pub(super) fn of(config: &Config) -> Self {
         let mut contents = BTreeMap::new();
         for issuer in &config.issuer {
@@ -38,6 +38,12 @@ impl Contents {
                     .as_deref()
                     .map(|file| (key(), Fingerprint::of_file(file))),
             );
+        }
+        if let Some(admin) = &config.admin {
+            let token = Fingerprint::of_secret(&admin.token);
+            contents.insert("admin.token".to_owned(), token);
+            let metrics_token = admin.metrics_token.as_ref().map(Fingerprint::of_secret);
+            contents.extend(metrics_token.map(|token| ("admin.metrics_token".to_owned(), token)));
         }
         for provider in config.providers() {
             let key = |name| format!("broker.provider[{:?}].{name}", provider.name());
@@ -97,7 +103,8 @@ mod tests {
              client_secret = {{ file = '{}' }}\n[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'\nupstream_ca_file = '{}'\n\
              [broker]\nkeys = {{ file = '{}' }}\npage.logo_file = '{}'\nprovider = [{{ kind = 'oidc', client_id = 'a', \
              client_secret = {{ file = '{}' }}, ca_file = '{}' }}]\nintrospection = [{{ client_id = 'b', client_secret = \
-             {{ file = '{}' }}, resource = '/mcp' }}]",
+             {{ file = '{}' }}, resource = '/mcp' }}]\n[admin]\nlisten = '127.0.0.1:1'\ntoken = {{ file = '{}' }}\n\
+             metrics_token = {{ file = '{}' }}",
             place("keys"),
             place("ca"),
             place("secret"),
@@ -106,7 +113,9 @@ mod tests {
             place("logo"),
             place("provider-secret"),
             place("provider-ca"),
-            place("introspection-secret")
+            place("introspection-secret"),
+            place("admin-token"),
+            place("metrics-token")
         );
         let config = from_text(&text).unwrap();
         let files = config.files();
@@ -123,6 +132,8 @@ mod tests {
                 "introspection-secret",
                 "broker.introspection[\"b\"].client_secret",
             ),
+            ("admin-token", "admin.token"),
+            ("metrics-token", "admin.metrics_token"),
         ] {
             assert!(files.contains(&Path::new(&place(file))), "{file}");
             fs::write(place(file), "one").unwrap();

@@ -19,7 +19,10 @@ use rustix::{
 };
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::{connection::listener, error::ServeError};
+use crate::{
+    connection::listener::{self, bind_beside},
+    error::ServeError,
+};
 
 /// The number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -77,6 +80,18 @@ impl AdminListener {
             }
         };
         Ok(Self(bound))
+    }
+
+    /// As [`bind`](Self::bind), while the server listens on `running`.
+    pub(super) fn bind_beside(listen: &AdminListen, running: &AdminListen) -> anyhow::Result<Self> {
+        match (listen, running) {
+            (AdminListen::Tcp(address), AdminListen::Tcp(running)) => {
+                bind_beside(*address, *running, "admin.listen")
+                    .map(Bound::Tcp)
+                    .map(Self)
+            }
+            _ => Self::listen(listen),
+        }
     }
 
     /// Moves the listener to the current runtime.

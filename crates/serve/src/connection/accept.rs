@@ -5,12 +5,14 @@ use std::{
 };
 
 use tokio::{
-    net::TcpListener,
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::{sleep, timeout},
 };
 
-use super::table::ConnectionTable;
+use super::{
+    client_listener::{AcceptedStream, ClientListener, Replacement},
+    table::ConnectionTable,
+};
 use crate::worker_pool::worker::{Accepted, Worker};
 
 /// The pause after a failed accept, so that the loop does not spin without file descriptors.
@@ -22,66 +24,112 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// Passes each connection to the worker with the fewest until `draining` is true, then drops the
 /// listener and the workers' inboxes. A connection that is not passed by then is closed.
+///
+/// Each of `replacements` takes the place of the listener.
 pub(crate) async fn run(
-    listener: TcpListener,
+    mut listener: ClientListener,
+    mut replacements: mpsc::Receiver<Replacement>,
     workers: Vec<Worker>,
     max_connections: usize,
     mut draining: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(max_connections));
-    let connections = Arc::new(ConnectionTable::default());
-    let mut warned: Option<Instant> = None;
+    let mut acceptance = Acceptance {
+        permits: Arc::new(Semaphore::new(max_connections)),
+        connections: Arc::new(ConnectionTable::default()),
+        workers,
+        warned: None,
+    };
     loop {
-        let passed = tokio::select! {
+        let next = tokio::select! {
             biased;
-            _ = draining.wait_for(|draining| *draining) => return,
-            passed = pass_one(&listener, &permits, &connections, &workers) => passed,
+            _ = draining.wait_for(|draining| *draining) => break,
+            Some(replacement) = replacements.recv() => Next::Replacement(replacement),
+            accepted = listener.accept() => Next::Connection(accepted),
         };
-        if let Err(error) = passed {
-            if warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
-                warned = Some(Instant::now());
-                tracing::warn!(error = %error, "a connection was not accepted");
+        // A connection that is accepted keeps its place while it waits for a permit and a worker.
+        let handled = async {
+            match next {
+                Next::Connection(accepted) => acceptance.pass(accepted).await,
+                Next::Replacement(replacement) => {
+                    for stream in listener.replace(replacement) {
+                        acceptance.pass(Ok(stream)).await;
+                    }
+                }
             }
-            if is_out_of_files(&error) {
-                connections.close_idle();
-            }
-            sleep(ERROR_PAUSE).await;
+        };
+        tokio::select! {
+            biased;
+            _ = draining.wait_for(|draining| *draining) => break,
+            () = handled => {}
         }
     }
+    listener.end();
 }
 
-/// Accepts one connection and passes it to the worker with the fewest. Waits while the inbox of
-/// this worker is full.
-async fn pass_one(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-    connections: &Arc<ConnectionTable>,
-    workers: &[Worker],
-) -> io::Result<()> {
-    let accepted = accept(listener, permits, connections).await?;
-    // There is at least one worker: the configuration requires it.
-    if let Some(worker) = workers.iter().min_by_key(|worker| worker.load()) {
-        worker.send(accepted).await;
+enum Next {
+    Connection(io::Result<AcceptedStream>),
+    Replacement(Replacement),
+}
+
+/// What accepted connections need.
+struct Acceptance {
+    permits: Arc<Semaphore>,
+    connections: Arc<ConnectionTable>,
+    workers: Vec<Worker>,
+    /// The time of the last warning.
+    warned: Option<Instant>,
+}
+
+impl Acceptance {
+    /// Passes a connection to the worker with the fewest. Waits for its permit, and while the inbox
+    /// of the worker is full. At the limit, further connections wait in the kernel's bounded
+    /// backlog. Pauses after an error.
+    async fn pass(&mut self, accepted: io::Result<AcceptedStream>) {
+        let admitted = match accepted {
+            Ok(stream) => self.admit(stream).await,
+            Err(error) => Err(error),
+        };
+        match admitted {
+            // There is at least one worker: the configuration requires it.
+            Ok(accepted) => {
+                if let Some(worker) = self.workers.iter().min_by_key(|worker| worker.load()) {
+                    worker.send(accepted).await;
+                }
+            }
+            Err(error) => self.pause_after(&error).await,
+        }
     }
-    Ok(())
-}
 
-/// Accepts one connection and waits for its permit. At the limit, further connections wait in the
-/// kernel's bounded backlog.
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-    connections: &Arc<ConnectionTable>,
-) -> io::Result<Accepted> {
-    let (stream, peer) = listener.accept().await?;
-    stream.set_nodelay(true)?;
-    let permit = acquire_permit(permits, connections).await?;
-    Ok(Accepted {
-        stream: stream.into_std()?,
-        peer,
-        permit,
-        connections: Arc::clone(connections),
-    })
+    async fn admit(&self, accepted: AcceptedStream) -> io::Result<Accepted> {
+        let AcceptedStream {
+            stream,
+            peer,
+            listener,
+        } = accepted;
+        stream.set_nodelay(true)?;
+        let permit = acquire_permit(&self.permits, &self.connections).await?;
+        Ok(Accepted {
+            stream,
+            peer,
+            listener,
+            permit,
+            connections: Arc::clone(&self.connections),
+        })
+    }
+
+    async fn pause_after(&mut self, error: &io::Error) {
+        if self
+            .warned
+            .is_none_or(|warned| warned.elapsed() >= WARN_EVERY)
+        {
+            self.warned = Some(Instant::now());
+            tracing::warn!(error = %error, "a connection was not accepted");
+        }
+        if is_out_of_files(error) {
+            self.connections.close_idle();
+        }
+        sleep(ERROR_PAUSE).await;
+    }
 }
 
 /// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all

@@ -34,6 +34,27 @@ pub(crate) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpLi
     Ok(listener)
 }
 
+/// As [`listen`], while the server listens on `running`, which the address replaces.
+pub(crate) fn bind_beside(
+    address: SocketAddr,
+    running: SocketAddr,
+    setting: &str,
+) -> anyhow::Result<TcpListener> {
+    listen(address, setting).map_err(|error| {
+        let is_in_use = error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+        if is_in_use && address.port() == running.port() {
+            anyhow!(
+                "cannot listen on {address} while the server listens on {running}, which has the same port; restart the \
+                 server, or choose another port with {setting}"
+            )
+        } else {
+            error
+        }
+    })
+}
+
 /// A listening socket that a service manager opened and passes to this process. It outlives the
 /// process: between two processes, clients wait in its queue.
 pub struct PassedListener {

@@ -4,7 +4,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use portcullis_config::plan::{Loaded, TlsFiles};
-use portcullis_telemetry::metrics::{Expiry, Metrics};
+use portcullis_telemetry::metrics::Expiry;
 use rustls::{
     ServerConfig,
     crypto::ring,
@@ -51,14 +51,9 @@ impl Tls {
         })
     }
 
-    /// As [`new`](Self::new), with the expiry of the certificate in the metrics. Fails when TLS
-    /// cannot be set up.
-    pub(crate) fn measured(files: &TlsFiles, metrics: Option<&Metrics>) -> anyhow::Result<Self> {
-        let tls = Self::new(files)?;
-        if let Some(metrics) = metrics {
-            metrics.add_certificate(files.table(), tls.expiry.clone());
-        }
-        Ok(tls)
+    /// Returns when the certificate in use expires, for the metrics.
+    pub(crate) fn expiry(&self) -> Expiry {
+        self.expiry.clone()
     }
 
     /// Performs the handshake with a client. Fails when the handshake fails or takes too long.

@@ -13,7 +13,8 @@ use portcullis_gateway::ConnectionLimit;
 /// - 8 for the control runtime and its signals,
 /// - 4 for the access log and the audit file, each with its successor while it is reopened,
 /// - 2 for the journal and its replacement,
-/// - 3 for the configuration, a certificate and a key that are read at a reload,
+/// - 3 for the configuration, a certificate and a key that are read at a reload, and then for the
+///   listeners that it binds,
 /// - 2 for the connections to Redis and to the collector of traces,
 /// - 22 for name resolution.
 const BASE_RESERVE: usize = 3 + 2 + 18 + 8 + 4 + 2 + 3 + 2 + 22;

@@ -2,7 +2,8 @@
 
 use super::{ConfigSource, config_file_versions::ConfigFileVersions};
 use portcullis_config::{
-    Change, Config, ConfigErrors, Diagnostic, changes, keep_until_restart, plan::Plan,
+    Change, Config, ConfigErrors, Diagnostic, KeyPath, changes, changes_that_need_restart,
+    plan::Plan,
 };
 
 /// A valid configuration in place of the running one. Its plan can still fail to start: nothing is
@@ -11,9 +12,7 @@ pub(super) struct Candidate {
     pub(super) config: Config,
     pub(super) plan: Plan,
     /// The differences from the running configuration.
-    pub(super) applied: Vec<Change>,
-    /// The differences that need a restart. The configuration has the running values.
-    pub(super) kept: Vec<Change>,
+    pub(super) changes: Vec<Change>,
 }
 
 /// The result of reading the configuration.
@@ -27,8 +26,8 @@ pub(super) struct Reading {
 impl Candidate {
     /// Reads the configuration, its files and its secrets, as at the start.
     ///
-    /// The candidate is an error when the configuration is invalid, as it is written or with the
-    /// running values of keys that need a restart. It has all errors that [`Plan::new`] finds.
+    /// The candidate is an error when the configuration is invalid, with all errors that
+    /// [`Plan::new`] finds, and when a change needs a restart, with an error for each such key.
     pub(super) fn read(source: &ConfigSource) -> Reading {
         let mut loaded = match (source.load)(&source.file, source.overrides) {
             Ok(loaded) => loaded,
@@ -45,7 +44,7 @@ impl Candidate {
         }
         // Before the files are read: a change after this line is noticed at the next check.
         let versions = ConfigFileVersions::of(&source.file, &loaded.config);
-        let candidate = Self::new(loaded.config, &source.config);
+        let candidate = Self::new(loaded.config, source);
         let candidate = candidate.map_err(|errors| ConfigErrors(loaded.places.locate(errors)));
         Reading {
             versions: Some(versions),
@@ -53,36 +52,46 @@ impl Candidate {
         }
     }
 
-    /// Validates a configuration that replaces the running one, except for the keys that need a
-    /// restart.
-    ///
-    /// Validates it twice if such a key differs: first as it is written, because the next start
-    /// reads it so, then with the running values, because the server runs with these until then.
-    /// Fails with the errors of the first invalid form.
-    fn new(mut config: Config, running: &Config) -> Result<Self, Vec<Diagnostic>> {
-        let mut plan = Plan::new(&config)?;
-        let kept = keep_until_restart(running, &mut config);
-        if !kept.is_empty() {
-            let keys: Vec<&str> = kept.iter().map(|change| change.key.as_str()).collect();
-            let keys = keys.join(", ");
-            let needs_restart = |Diagnostic { key, text }: Diagnostic| {
-                let text = format!(
-                    "{text}; or restart the server: the configuration is valid with the new values of these keys, which \
-                     need a restart: {keys}"
-                );
-                Diagnostic { key, text }
-            };
-            plan = Plan::new(&config)
-                .map_err(|errors| errors.into_iter().map(needs_restart).collect::<Vec<_>>())?;
+    /// Validates a configuration that replaces the running one.
+    fn new(config: Config, source: &ConfigSource) -> Result<Self, Vec<Diagnostic>> {
+        let running = &source.config;
+        let plan = Plan::new(&config)?;
+        let mut errors = restart_errors(running, &config);
+        if source.has_passed_socket && config.listen != running.listen {
+            errors.push(diagnostic(&format!(
+                "listen = \"{}\" is not the address of the socket that the service manager passed (LISTEN_FDS), which only \
+                 the service manager can replace; change ListenStream= in the socket unit and restart the unit, or keep {}",
+                config.listen, running.listen
+            )));
         }
-        let applied = changes(running, &config);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let changes = changes(running, &config);
         Ok(Self {
             config,
             plan,
-            applied,
-            kept,
+            changes,
         })
     }
+}
+
+/// Returns an error for each change that needs a restart.
+fn restart_errors(running: &Config, new: &Config) -> Vec<Diagnostic> {
+    let error = |Change { key, old, new }: Change| {
+        diagnostic(&format!(
+            "{key} needs a restart to change from {old} to {new}; restart the server, or undo this change to reload the \
+             others"
+        ))
+    };
+    changes_that_need_restart(running, new)
+        .into_iter()
+        .map(error)
+        .collect()
+}
+
+fn diagnostic(message: &str) -> Diagnostic {
+    Diagnostic::new(&KeyPath::default(), message)
 }
 
 #[cfg(test)]
@@ -104,7 +113,14 @@ mod tests {
     }
 
     fn candidate(new: &str, running: &str) -> Result<Candidate, Vec<String>> {
-        let candidate = Candidate::new(from_text(new).unwrap(), &from_text(running).unwrap());
+        let source = ConfigSource {
+            file: "portcullis.toml".into(),
+            overrides: Overrides::default(),
+            load: |file, overrides| load(file, overrides).map_err(all_errors),
+            config: from_text(running).unwrap(),
+            has_passed_socket: false,
+        };
+        let candidate = Candidate::new(from_text(new).unwrap(), &source);
         candidate.map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
 
@@ -121,31 +137,39 @@ mod tests {
         }
     }
 
-    /// J10: what needs a restart is kept back, and the rest is applied.
+    /// J10: a change that needs a restart rejects all others, and is named with both values.
     #[test]
-    fn changes_are_divided() {
-        let new = text("listen = '127.0.0.1:5000'\nshutdown_timeout = '1s'", "");
-        let candidate = candidate(&new, &text(LISTEN, "")).ok().unwrap();
-        assert_eq!(keys(&candidate.kept), ["listen"]);
-        assert_eq!(keys(&candidate.applied), ["shutdown_timeout"]);
-        assert_eq!(candidate.plan.listen.port(), 4000);
+    fn changes_that_need_a_restart_are_named() {
+        let new = text(
+            "workers = 3\nstate_dir = 'off'\nshutdown_timeout = '1s'",
+            "",
+        );
+        let errors = candidate(&new, &text("workers = 2", "")).err().unwrap();
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        let expected = [
+            "workers needs a restart to change from 2 to 3",
+            "state_dir needs a restart to change from",
+        ];
+        assert_all_found(&errors, &expected);
     }
 
-    /// D1, J10: rules about the address that the server listens on are checked with the running
-    /// one.
+    /// J10: the addresses of listeners are changed with everything else.
     #[test]
-    fn the_running_address_is_checked() {
-        let issuer = "[[issuer]]\nissuer = 'https://a.example'";
-        let running = text("listen = '0.0.0.0:4000'", issuer).replace("auth = 'none'", "");
-        let errors = candidate(&text(LISTEN, issuer), &running).err().unwrap();
-        assert_all_found(
-            &errors,
-            &[
-                "resource[0].auth",
-                "or restart the server",
-                "need a restart: listen",
-            ],
-        );
+    fn addresses_are_changed() {
+        let new = text("listen = '127.0.0.1:5000'\nshutdown_timeout = '1s'", "");
+        let candidate = candidate(&new, &text(LISTEN, "")).ok().unwrap();
+        assert_eq!(keys(&candidate.changes), ["listen", "shutdown_timeout"]);
+        assert_eq!(candidate.plan.listen.port(), 5000);
+    }
+
+    /// D1, J10: rules about the address that the server listens on are checked with the new one.
+    #[test]
+    fn the_new_address_is_checked() {
+        let running = text(LISTEN, "");
+        let errors = candidate(&text("listen = '0.0.0.0:4000'", ""), &running)
+            .err()
+            .unwrap();
+        assert_all_found(&errors, &["resource[0].auth"]);
     }
 
     /// J10: every invalid value has its error.
@@ -204,26 +228,26 @@ mod tests {
         }
     }
 
-    /// J10: a deleted `listen` is a change that needs a restart, unless the socket was passed.
+    /// J10: a socket that was passed stays, whether `listen` names it or not. It cannot be
+    /// replaced.
     #[test]
-    fn a_deleted_address_needs_a_restart() {
+    fn a_passed_socket_stays() {
         let without = text("", "");
         let own = Running::new(false).read(&without).candidate.ok().unwrap();
         assert_eq!(
-            (keys(&own.kept), own.config.listen.port()),
-            (vec!["listen"], 4000)
+            (keys(&own.changes), own.config.listen.port()),
+            (vec!["listen"], 3000)
         );
         let passed = Running::new(true).read(&without).candidate.ok().unwrap();
         assert_eq!(
-            (keys(&passed.kept), passed.config.listen.port()),
+            (keys(&passed.changes), passed.config.listen.port()),
             (vec![], 4000)
         );
-        let changed = Running::new(true)
-            .read(&text("listen = '127.0.0.1:5000'", ""))
-            .candidate
-            .ok()
-            .unwrap();
-        assert_eq!(keys(&changed.kept), ["listen"]);
+        let changed = Running::new(true).read(&text("listen = '127.0.0.1:5000'", ""));
+        let error = changed.candidate.err().unwrap().to_string();
+        for expected in ["portcullis.toml:2: listen", "LISTEN_FDS", "ListenStream="] {
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     /// J9, J10: errors have file and line. The versions of the files are known as soon as their

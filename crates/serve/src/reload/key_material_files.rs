@@ -50,12 +50,12 @@ impl KeyMaterialFiles {
         }
     }
 
-    /// Uses the certificate and the keys of a plan with other files.
-    pub(crate) fn replace(&mut self, plan: &Plan) {
-        if let (Some(certificate), Some(files)) = (&mut self.certificate, plan.tls.clone()) {
-            certificate.tls.set_certificate(files.first());
-            *certificate = CertificateFiles::new(certificate.tls.clone(), files);
-        }
+    /// Uses the certificate and the keys of a plan with other files. `tls` is that of the listener.
+    pub(crate) fn replace(&mut self, plan: &Plan, tls: Option<Tls>) {
+        self.certificate = tls.zip(plan.tls.clone()).map(|(tls, files)| {
+            tls.set_certificate(files.first());
+            CertificateFiles::new(tls, files)
+        });
         if plan.session.key_sources.is_some() {
             self.sessions.set_keys(plan.session.settings.keys.clone());
         }

@@ -20,7 +20,8 @@ use tokio::{
 };
 
 use crate::connection::{
-    self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable, tls::Tls,
+    self, ConnectionLimits, Handler, activity::Activity, client_listener::ListenerContext,
+    table::ConnectionTable,
 };
 
 /// The maximum number of accepted connections that wait for a worker.
@@ -30,19 +31,11 @@ const INBOX_CAPACITY: usize = 1024;
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
+    pub(crate) listener: Arc<ListenerContext>,
     /// Counts the connection against the limit until it ends.
     pub(crate) permit: OwnedSemaphorePermit,
     /// The table of all connections.
     pub(crate) connections: Arc<ConnectionTable>,
-}
-
-/// The signals by which workers stop.
-#[derive(Clone)]
-pub(crate) struct StopSignals {
-    /// Requests in progress may end, and connections close.
-    pub(crate) draining: watch::Receiver<bool>,
-    /// Requests in progress are cancelled.
-    pub(crate) cancelled: watch::Receiver<bool>,
 }
 
 /// The accept loop's handle of a worker.
@@ -54,14 +47,14 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended;
-    /// `done` is dropped then. Fails when the runtime or the thread cannot be created.
+    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended, or
+    /// `cancelled` is true; `done` is dropped then. Fails when the runtime or the thread cannot be
+    /// created.
     pub(crate) fn start<H: Handler>(
         number: usize,
         handler: H,
-        tls: Option<Tls>,
         limits: ConnectionLimits,
-        stop: StopSignals,
+        cancelled: watch::Receiver<bool>,
         done: mpsc::Sender<()>,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,16 +67,10 @@ impl Worker {
             load: Arc::clone(&load),
             runtime: runtime.handle().clone(),
         };
-        let StopSignals {
-            draining,
-            cancelled,
-        } = stop;
         let context = ConnectionContext {
             handler,
             protocol: connection::protocol(limits),
             limits,
-            tls,
-            draining,
         };
         thread::Builder::new()
             .name(format!("worker-{number}"))
@@ -119,9 +106,6 @@ struct ConnectionContext<H> {
     handler: H,
     protocol: auto::Builder<TokioExecutor>,
     limits: ConnectionLimits,
-    /// `None` if the listener uses plain HTTP.
-    tls: Option<Tls>,
-    draining: watch::Receiver<bool>,
 }
 
 /// Serves the connections of the inbox until it is closed and all connections have ended, or they
@@ -160,6 +144,7 @@ fn spawn<H: Handler>(
     let Accepted {
         stream,
         peer,
+        listener,
         permit,
         connections: table,
     } = accepted;
@@ -169,7 +154,7 @@ fn spawn<H: Handler>(
     let task = connections.spawn(async move {
         // Dropped in this order: the entry is free before another connection can get the permit.
         let _held = (entry, load, permit);
-        if let Err(error) = context.serve(stream, peer, activity).await {
+        if let Err(error) = context.serve(stream, peer, activity, &listener).await {
             tracing::debug!(error = %error, "a connection was not served");
         }
     });
@@ -184,15 +169,17 @@ impl<H: Handler> ConnectionContext<H> {
         stream: TcpStream,
         peer: SocketAddr,
         activity: Arc<Activity>,
+        listener: &ListenerContext,
     ) -> io::Result<()> {
         let stream = tokio::net::TcpStream::from_std(stream)?;
-        match &self.tls {
-            None => self.serve_http(stream, peer, activity).await,
+        let draining = listener.draining();
+        match &listener.tls {
+            None => self.serve_http(stream, peer, activity, draining).await,
             // Boxed, so that a connection without TLS does not take the memory of one with it.
             Some(tls) => {
                 let served = async {
                     let stream = tls.accept(stream).await?;
-                    self.serve_http(stream, peer, activity).await;
+                    self.serve_http(stream, peer, activity, draining).await;
                     io::Result::Ok(())
                 };
                 Box::pin(served).await?;
@@ -206,12 +193,12 @@ impl<H: Handler> ConnectionContext<H> {
         stream: S,
         peer: SocketAddr,
         activity: Arc<Activity>,
+        draining: watch::Receiver<bool>,
     ) -> impl Future<Output = ()>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let handler = self.handler.clone();
-        let draining = self.draining.clone();
         connection::serve(
             stream,
             peer,

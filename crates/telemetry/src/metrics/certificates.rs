@@ -28,8 +28,11 @@ impl Expiry {
 pub(super) struct Certificates(Mutex<Vec<(&'static str, Expiry)>>);
 
 impl Certificates {
-    pub(super) fn add(&self, table: &'static str, expiry: Expiry) {
-        self.0.lock().push((table, expiry));
+    /// Sets the certificate of a table, in place of a former one.
+    pub(super) fn set(&self, table: &'static str, expiry: Option<Expiry>) {
+        let mut certificates = self.0.lock();
+        certificates.retain(|(other, _)| *other != table);
+        certificates.extend(expiry.map(|expiry| (table, expiry)));
     }
 
     pub(super) fn write(&self, out: &mut Exposition) {
@@ -51,7 +54,9 @@ mod tests {
     fn the_expiry_follows_the_certificate() {
         let certificates = Certificates::default();
         let expiry = Expiry::default();
-        certificates.add("tls", expiry.clone());
+        for current in [Expiry::default(), expiry.clone()] {
+            certificates.set("tls", Some(current));
+        }
         let text = || {
             let mut out = Exposition::default();
             certificates.write(&mut out);
@@ -66,5 +71,7 @@ mod tests {
             );
             assert!(text().ends_with(&sample), "{}", text());
         }
+        certificates.set("tls", None);
+        assert_eq!(text(), "");
     }
 }
