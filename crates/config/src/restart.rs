@@ -96,6 +96,7 @@ fn keep_limits(running: &Limits, new: &mut Limits) {
         upstream_connections: _,
         cached_tokens: _,
         per_address: _,
+        rejected_per_address: _,
         per_principal: _,
         rate_entries: _,
         in_flight_per_principal: _,
@@ -256,6 +257,11 @@ mod tests {
                 "",
                 "limits.per_address = { requests = 1, per = '1s' }",
                 "limits.per_address.per limits.per_address.requests",
+            ),
+            (
+                "",
+                "limits.rejected_per_address = { requests = 1, per = '1s' }",
+                "limits.rejected_per_address.per limits.rejected_per_address.requests",
             ),
             (
                 "",

@@ -76,6 +76,10 @@ pub(crate) enum Limit {
     /// The client address exceeded `limits.per_address`.
     #[code = "limit.address"]
     Address,
+    /// The client address exceeded `limits.rejected_per_address` with requests without a valid
+    /// token.
+    #[code = "limit.rejected"]
+    Rejected,
     /// The principal exceeded `limits.per_principal`.
     #[code = "limit.principal"]
     Principal,
@@ -98,6 +102,14 @@ impl Rejection {
                 granted: principal.scopes().clone(),
             },
         }
+    }
+
+    /// Returns whether the request has no valid token. One that cannot be verified now may be valid.
+    pub(crate) fn lacks_valid_token(&self) -> bool {
+        matches!(
+            self,
+            Self::NoBearerToken(_) | Self::TokenInQuery | Self::InvalidToken(_)
+        )
     }
 
     /// Returns the response: a generic JSON body, a challenge for 401 and insufficient scope, and

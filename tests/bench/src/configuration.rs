@@ -34,6 +34,9 @@ pub(super) enum Configuration {
     Introspecting { issuer: SocketAddr },
 }
 
+/// Measured rejections are more than one client may cause.
+const UNLIMITED: &str = "[limits]\nrejected_per_address = { requests = 1000000, per = \"1s\" }";
+
 impl Configuration {
     /// Returns the configuration file. The key set is in the folder.
     pub(super) fn text(
@@ -103,7 +106,7 @@ impl Configuration {
     /// The tables of features that the variant has on.
     fn additional(self, folder: &Path, audit: &Path) -> String {
         match self {
-            Self::Standard | Self::Es256 | Self::Introspecting { .. } => String::new(),
+            Self::Standard | Self::Es256 | Self::Introspecting { .. } => UNLIMITED.to_owned(),
             Self::AllOn => all_on(audit),
             Self::Audited => audited(audit),
             Self::Metrics => admin(folder),

@@ -42,6 +42,8 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = RateLimit { requests: 600, per: Span::secs(60) })]
     pub per_address: Option<RateLimit>,
+    /// The rate limit of requests without a valid token per client address.
+    pub rejected_per_address: RateLimit,
     /// The rate limit per principal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = RateLimit { requests: 300, per: Span::secs(60) })]
@@ -82,6 +84,10 @@ impl Default for Limits {
             max_resets: 20,
             cached_tokens: VerifierSettings::DEFAULT_CACHE_ENTRIES,
             per_address: None,
+            rejected_per_address: RateLimit {
+                requests: 6000,
+                per: Span::secs(60),
+            },
             per_principal: None,
             rate_entries: RateLimiter::DEFAULT_CAPACITY,
             in_flight_per_principal: ConcurrencyLimiter::DEFAULT_REQUESTS,

@@ -25,6 +25,7 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
         in_flight_per_principal,
         // `rates::plan` checks these.
         per_address: _,
+        rejected_per_address: _,
         per_principal: _,
         rate_entries: _,
     } = *limits;

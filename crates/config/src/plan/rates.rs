@@ -8,6 +8,8 @@ use portcullis_guard::{ProxyHeader, TrustedProxies, limit::Rate};
 pub struct RatesPlan {
     /// That of a client address.
     pub per_address: Option<Rate>,
+    /// That of requests without a valid token from a client address.
+    pub rejected_per_address: Option<Rate>,
     /// That of a principal.
     pub per_principal: Option<Rate>,
     /// The number of counters of each limit.
@@ -35,6 +37,8 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
         );
     }
     let per_address = errors.take("limits.per_address", rate(limits.per_address.as_ref()));
+    let rejected = rate(Some(&limits.rejected_per_address));
+    let rejected_per_address = errors.take("limits.rejected_per_address", rejected);
     let per_principal = errors.take("limits.per_principal", rate(limits.per_principal.as_ref()));
     let proxies = config.trusted_proxies.iter().map(String::as_str);
     let each = errors.take_all(
@@ -46,6 +50,7 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
     let proxies = each.and_then(|_| TrustedProxies::new(proxies, header).ok());
     Some(RatesPlan {
         per_address: per_address?,
+        rejected_per_address: rejected_per_address?,
         per_principal: per_principal?,
         entries: limits.rate_entries,
         proxies: proxies?,

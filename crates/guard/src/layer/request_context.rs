@@ -236,6 +236,7 @@ impl RequestContext {
             // A rejected origin cannot read the response.
             self.allowed_origin = AllowedOrigin::None;
         }
+        let rejection = self.limited(rejection);
         self.log_missing_scopes(&rejection);
         let resource = self.resource();
         let response = rejection.response(
@@ -243,6 +244,24 @@ impl RequestContext {
             resource.limits.exceeded_body.as_ref(),
         );
         self.respond(response, Some(rejection.code()))
+    }
+
+    /// Counts a request without a valid token, and rejects it as such unless its address has sent too
+    /// many of them. A request that was admitted before is not counted.
+    fn limited(&self, rejection: Rejection) -> Rejection {
+        let limiter = self
+            .resource()
+            .limits
+            .rejected_per_address
+            .as_ref()
+            .filter(|_| rejection.lacks_valid_token() && self.report.caller().is_none());
+        match limiter.map(|limiter| limiter.check_address(self.report.client_address())) {
+            Some(Err(exceeded)) => Rejection::LimitExceeded {
+                limit: Limit::Rejected,
+                exceeded,
+            },
+            _ => rejection,
+        }
     }
 
     /// Logs the scopes of a request that lacks some, because neither the client nor the decision

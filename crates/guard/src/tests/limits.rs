@@ -82,6 +82,37 @@ async fn addresses_are_limited_first() {
     );
 }
 
+/// J5: requests without a valid token are limited by address. Those with one are neither counted nor
+/// rejected.
+#[tokio::test]
+async fn rejected_requests_are_limited() {
+    let mut setup = Setup::new();
+    setup.settings.limits.rejected_per_address = Some(limiter(&setup, 2));
+    let good = setup.token("");
+    let other = setup.token("mcp:tools");
+    for (peer, request, status, code) in [
+        ("192.0.2.1", post().bearer(&good), 200, None),
+        ("192.0.2.1", post(), 401, Some("bearer.missing")),
+        (
+            "192.0.2.1",
+            post().bearer("x"),
+            401,
+            Some("token.malformed"),
+        ),
+        ("192.0.2.1", post().bearer("x"), 429, Some("limit.rejected")),
+        ("192.0.2.1", post(), 429, Some("limit.rejected")),
+        ("192.0.2.1", post().bearer(&good), 200, None),
+        ("192.0.2.1", post().bearer(&other), 200, None),
+        ("192.0.2.2", post(), 401, Some("bearer.missing")),
+    ] {
+        let answer = setup.send(from(peer, request)).await;
+        assert_eq!(answer.status.as_u16(), status, "{code:?}");
+        assert_eq!(setup.sink.all().pop().unwrap().code, code);
+        let retry_after = (status == 429).then_some("30");
+        assert_eq!(answer.header("retry-after"), retry_after);
+    }
+}
+
 /// J5: clients behind a trusted proxy have separate limits. The header of an untrusted peer is
 /// ignored.
 #[tokio::test]

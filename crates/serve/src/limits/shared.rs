@@ -17,6 +17,7 @@ pub(crate) struct SharedLimits {
 #[derive(Clone, Copy)]
 struct Settings {
     per_address: Option<Rate>,
+    rejected_per_address: Option<Rate>,
     per_principal: Option<Rate>,
     /// The number of counters of each rate limit.
     entries: usize,
@@ -38,6 +39,7 @@ impl SharedLimits {
     pub(crate) fn new(plan: &Plan, clock: &Arc<dyn Clock>, previous: Option<&Self>) -> Self {
         let settings = Settings {
             per_address: plan.rates.per_address,
+            rejected_per_address: plan.rates.rejected_per_address,
             per_principal: plan.rates.per_principal,
             entries: plan.rates.entries,
             // A session has one stream on which its client listens, so streams have the limit of
@@ -59,6 +61,10 @@ impl SharedLimits {
         };
         let mut guard = GuardLimits::default();
         guard.per_address = limiter(|settings| settings.per_address, |guard| &guard.per_address);
+        guard.rejected_per_address = limiter(
+            |settings| settings.rejected_per_address,
+            |guard| &guard.rejected_per_address,
+        );
         guard.per_principal = limiter(
             |settings| settings.per_principal,
             |guard| &guard.per_principal,
@@ -89,6 +95,7 @@ impl SharedLimits {
         self.settings.body_budget
     }
 
+    /// Returns the limits that replicas count together, by name.
     pub(crate) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
         let limits = [
             ("per_address", &self.guard.per_address),
