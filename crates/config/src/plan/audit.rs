@@ -1,4 +1,4 @@
-use std::{fmt::Display, ops::RangeInclusive, path::Path};
+use std::{fmt::Display, fs, ops::RangeInclusive, path::Path};
 
 use crate::{
     Diagnostics, SecretError, SecretSource, Span,
@@ -15,6 +15,8 @@ const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
 const USAGE_ROWS: RangeInclusive<usize> = 16..=1_000_000;
 /// The range of the size of a file, in bytes.
 const FILE_SIZE: RangeInclusive<u64> = 64 << 10..=1 << 40;
+/// The size at which a file is rotated by default, in bytes: 100 MiB.
+const DEFAULT_FILE_SIZE: u64 = 100 << 20;
 const FILE_AGE: RangeInclusive<Span> = Span::secs(60)..=Span::secs(30 * 24 * 60 * 60);
 /// The range of the interval of usage records. Zero is allowed, too.
 const USAGE_INTERVAL: RangeInclusive<Span> = Span::secs(1)..=Span::secs(24 * 60 * 60);
@@ -45,8 +47,9 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
         check_usage_interval(configured.usage_interval),
     );
     let rotation = rotation(configured, errors);
-    let has_rotation = configured.rotate_size.is_some() || configured.rotate_age.is_some();
-    let target = errors.take("target", check_target(&configured.target, has_rotation));
+    let must_rotate =
+        configured.rotate_size.is_some_and(|size| size > 0) || configured.rotate_age.is_some();
+    let target = errors.take("target", check_target(&configured.target, must_rotate));
     let keys = errors.take("key", configured.key.as_ref().map(keys).transpose());
     queue.and(usage_rows).and(usage_interval).and(target)?;
     let mut settings = AuditSettings::new(configured.target.clone().into());
@@ -111,11 +114,16 @@ pub enum AuditKeyError {
 /// there is one.
 fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation> {
     let Audit {
-        rotate_size: size,
+        rotate_size,
         rotate_age,
         keep,
         ..
     } = *configured;
+    let size = match rotate_size {
+        Some(0) => None,
+        Some(size) => Some(size),
+        None => can_rotate(&configured.target).then_some(DEFAULT_FILE_SIZE),
+    };
     let is_size_valid = errors.take(
         "rotate_size",
         size.map(|size| check_range("rotate_size", size, &FILE_SIZE))
@@ -138,7 +146,8 @@ fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation
         return None;
     }
     if keep.is_some() && !rotation.is_on() {
-        let text = "audit.keep is the number of rotated files; set audit.rotate_size or audit.rotate_age, too";
+        let text = "audit.keep is the number of rotated files, and none is rotated; set audit.rotate_size or audit.rotate_age, \
+                    and a file as the target";
         errors.add("keep", text);
         return None;
     }
@@ -146,6 +155,14 @@ fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation
         .and(is_age_valid)
         .and(is_keep_valid)
         .map(|_| rotation)
+}
+
+/// Returns whether the target is a regular file, or will be created as one.
+fn can_rotate(target: &AuditTarget) -> bool {
+    match target {
+        AuditTarget::Stdout => false,
+        AuditTarget::File(file) => fs::metadata(file).map_or(true, |found| found.is_file()),
+    }
 }
 
 /// Checks that the file can be written.
@@ -212,14 +229,28 @@ mod tests {
             .map_err(|errors| Diagnostic::joined(&errors))
     }
 
-    /// J4: rotation is off by default, and its settings are checked.
+    /// J4: a file is rotated by its size by default, and no file is deleted.
+    #[test]
+    fn files_are_rotated_by_default() {
+        let rotation = |audit: &str| planned(audit).unwrap().settings.rotation;
+        let by_default = rotation("target = { file = \"audit.jsonl\" }");
+        assert_eq!(by_default.size, Some(DEFAULT_FILE_SIZE));
+        assert_eq!((by_default.age, by_default.keep), (None, None));
+        let kept = rotation("target = { file = \"audit.jsonl\" }\nkeep = 2");
+        assert_eq!((kept.size, kept.keep), (Some(DEFAULT_FILE_SIZE), Some(2)));
+        for never in [
+            "target = \"stdout\"",
+            "target = { file = \"/dev/null\" }",
+            "target = { file = \"audit.jsonl\" }\nrotate_size = 0",
+        ] {
+            assert_eq!(rotation(never), Rotation::default(), "{never}");
+        }
+    }
+
+    /// J4: the settings of rotation are checked.
     #[test]
     fn rotation_settings_are_checked() {
         const FILE: &str = "target = { file = \"audit.jsonl\" }\n";
-        assert_eq!(
-            planned(FILE).unwrap().settings.rotation,
-            Rotation::default()
-        );
         let rotation = planned(&format!(
             "{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7"
         ))
@@ -254,8 +285,8 @@ mod tests {
                 "audit.keep = 0 is outside 1 to 100000",
             ),
             (
-                &format!("{FILE}keep = 2"),
-                "set audit.rotate_size or audit.rotate_age, too",
+                &format!("{FILE}rotate_size = 0\nkeep = 2"),
+                "none is rotated; set audit.rotate_size or audit.rotate_age",
             ),
             ("target = \"stdout\"\nrotate_size = 65536", "need a file"),
             (
