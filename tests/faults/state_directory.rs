@@ -7,7 +7,8 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Portcullis, Scratch, Signal, TIMEOUT, portcullis_command, portcullis_program,
+    Connection, Portcullis, Request, Scratch, Signal, TIMEOUT, portcullis_command,
+    portcullis_program,
 };
 use rustix::process::{Pid, kill_process};
 use tokio::{
@@ -112,6 +113,11 @@ async fn a_start_waits_for_the_former_process() {
     former.stop().await;
     assert!(next.logs("\"message\":\"listening\"").await);
     assert_eq!(next.end().await, Some(0));
+    assert_one_chain(&audit, &state).await;
+}
+
+/// Asserts that all records of a trail are one chain, whose key is in the state directory.
+async fn assert_one_chain(audit: &Scratch, state: &Scratch) {
     let key = format!("{}/audit-key", state.as_str());
     let verified = Portcullis::run(&[
         "audit",
@@ -124,6 +130,32 @@ async fn a_start_waits_for_the_former_process() {
     .await;
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert!(verified.stdout.contains("\"chains\": 1"), "{verified:?}");
+}
+
+/// E12, J4: a start that follows SIGTERM at once waits until the former process has ended, also if
+/// that takes its whole delay and timeout.
+#[tokio::test]
+async fn an_immediate_start_after_a_slow_shutdown() {
+    let state = Scratch::path_for("state");
+    let audit = Scratch::path_for("audit.jsonl");
+    let top = format!(
+        "state_dir = \"{}\"\nshutdown_delay = \"1s\"\nshutdown_timeout = \"1s\"",
+        state.as_str()
+    );
+    let configuration = configuration(
+        &top,
+        &format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str()),
+    );
+    let former = Portcullis::serve(&configuration).await;
+    let mut unfinished = Connection::open(former.address()).await;
+    let begun = Request::post("/mcp", "").header("Content-Length", "100");
+    unfinished.write(&begun.to_bytes()).await;
+    former.signal(Signal::TERM);
+    let mut next = Starting::new(&configuration);
+    assert!(next.logs("\"message\":\"listening\"").await);
+    assert_eq!(former.wait().await.code, Some(0));
+    assert_eq!(next.end().await, Some(0));
+    assert_one_chain(&audit, &state).await;
 }
 
 /// Asserts that `serve` fails with one line that has these words, and that `check` does, too, if it

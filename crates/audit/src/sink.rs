@@ -50,6 +50,8 @@ pub(super) struct Opening {
     pub(super) torn: Option<u64>,
     /// The head of the chain that the file, or the one rotated before it, ends with.
     pub(super) head: Option<Head>,
+    /// Whether the former chain cannot be continued, and the settings permit another one.
+    pub(super) begins_new_chain: bool,
 }
 
 /// The sinks that can be configured.
@@ -228,6 +230,7 @@ impl Opened {
                 has_records: length > 0,
                 torn,
                 head,
+                begins_new_chain: false,
             },
         ))
     }

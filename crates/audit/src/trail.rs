@@ -89,9 +89,15 @@ impl AuditTrail {
             (Some(error), WithoutChain::Refuse) => return Err(error.into()),
             (error, _) => error,
         };
-        let opened = Target::open(&settings.target, settings.rotation)?;
+        let (target, mut opening) = Target::open(&settings.target, settings.rotation)?;
+        opening.begins_new_chain = chain_error.is_some();
         let audit = Audit::new(settings, workers, clock);
-        let writer = Writer::new(Arc::clone(&audit.0), opened, key, settings.usage_interval);
+        let writer = Writer::new(
+            Arc::clone(&audit.0),
+            (target, opening),
+            key,
+            settings.usage_interval,
+        );
         let (ended, done) = oneshot::channel();
         let running = thread::Builder::new()
             .name("audit".to_owned())

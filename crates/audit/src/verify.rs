@@ -1,5 +1,6 @@
 //! Verification of the chain in audit files.
 
+mod gap;
 mod lines;
 mod order;
 mod report;
@@ -53,7 +54,7 @@ pub fn files(files: &[PathBuf], keys: &ChainKeys, heads: &[Head]) -> Result<Repo
         let mut lines = Lines::open(file)?;
         while let Some(line) = lines.next()? {
             if let Err(cause) = verifier.line(file, &line) {
-                let report = verifier.broken(cause);
+                let report = verifier.broken(gap::explained(cause, &files, keys)?);
                 return Ok(Report { files, ..report });
             }
         }

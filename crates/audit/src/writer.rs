@@ -273,7 +273,8 @@ impl<S: Sink> Writer<S> {
             record::continued(&mut records, now, head);
         }
         if is_start {
-            record::started(&mut records, now, self.state.version);
+            let begins_new_chain = opening.begins_new_chain;
+            record::started(&mut records, now, self.state.version, begins_new_chain);
         }
         let torn = opening.torn.unwrap_or(torn);
         if torn > 0 {

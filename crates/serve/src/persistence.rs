@@ -3,7 +3,7 @@
 pub(crate) mod session_persistence;
 mod state_directory;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, anyhow};
 use portcullis_audit::{
@@ -25,6 +25,9 @@ use portcullis_config::{
     file::WithoutState,
     plan::{AuditPlan, Plan},
 };
+
+/// The time that a shutdown can take beyond its delay and its timeout, for its last steps.
+const LAST_STEPS: Duration = Duration::from_secs(5);
 
 /// The sessions and the audit trail of earlier processes, which this one continues.
 pub struct Persistence {
@@ -70,7 +73,8 @@ impl Persistence {
         let directory = match &plan.state_dir {
             None => Directory::Off,
             Some(path) => {
-                match state_directory::open(path, plan.shutdown_timeout, shutdown).await {
+                let limit = plan.shutdown_delay + plan.shutdown_timeout + LAST_STEPS;
+                match state_directory::open(path, limit, shutdown).await {
                     Ok(Some(directory)) => Directory::Open(directory),
                     Ok(None) => {
                         tracing::info!(

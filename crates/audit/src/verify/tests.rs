@@ -362,3 +362,32 @@ fn lost_records_are_counted() {
     trail.file("a", &[record("audit.started", 1), lost(3), lost(4)]);
     assert_eq!(trail.verify().lost, 7);
 }
+
+/// J4: a break is explained if the server then began another chain on purpose. It remains a break.
+#[test]
+fn permitted_breaks_are_explained() {
+    let unchained = format!("{}\n{}\n", record("decision", 1), record("decision", 2));
+    let started = r#"{"timestamp":"2027-01-15T08:00:09.000Z","event":"audit.started""#;
+    for (new_chain, is_explained) in [("", false), (r#","audit.new_chain":true"#, true)] {
+        for (lines_before, code) in [
+            (unchained.as_str(), BreakCode::NotChained),
+            ("", BreakCode::EndMissing),
+        ] {
+            let mut trail = Trail::new();
+            trail.file("a", &[record("audit.started", 1), record("decision", 2)]);
+            trail.chain = Trail::chain(SECRET, Head::default());
+            let records = trail.lines(&[format!("{started}{new_chain}}}"), record("decision", 2)]);
+            let path = trail.files[0].clone();
+            let before = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("{before}{lines_before}{records}")).unwrap();
+            let found = trail.broken();
+            assert_eq!(found.code, code, "{found:?}");
+            let explanation = "began another one at 2027-01-15T08:00:09.000Z";
+            assert_eq!(
+                found.message.contains(explanation),
+                is_explained,
+                "{found:?}"
+            );
+        }
+    }
+}

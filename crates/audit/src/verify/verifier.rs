@@ -52,6 +52,9 @@ pub(super) struct Members {
     /// The length of the line that `audit.torn` explains.
     #[serde(default, rename = "audit.bytes")]
     torn_bytes: u64,
+    /// Whether `audit.started` begins a chain because the former one could not be continued.
+    #[serde(default, rename = "audit.new_chain")]
+    pub(super) begins_new_chain: bool,
     /// The head that `audit.continued` continues.
     #[serde(default, rename = "audit.previous")]
     previous: String,

@@ -32,7 +32,7 @@ pub(super) async fn open(
             is_waiting = true;
             tracing::warn!(
                 state.directory = %path.display(),
-                "waiting for another process to release the state directory, at most {} s (shutdown_timeout)",
+                "waiting for another process to release the state directory, at most {} s (shutdown_delay, shutdown_timeout and 5 s)",
                 limit.as_secs_f32()
             );
         }
