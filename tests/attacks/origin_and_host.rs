@@ -54,14 +54,18 @@ async fn hosts() {
             .header("Content-Type", "application/json")
             .bearer(&good)
             .body(INITIALIZE);
-        assert_eq!(deployment.send(request).await.status, 200, "{host}");
+        assert_eq!(
+            deployment.send_as_new_client(request).await.status,
+            200,
+            "{host}"
+        );
     }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for host in FOREIGN {
         for (method, target) in targets() {
             let response = deployment
-                .send(
+                .send_as_new_client(
                     Request::without_host(method, target)
                         .header("Host", host)
                         .bearer(&good),
@@ -121,7 +125,7 @@ async fn hosts() {
             "host.malformed",
         ),
     ] {
-        let response = deployment.send(request.bearer(&good)).await;
+        let response = deployment.send_as_new_client(request.bearer(&good)).await;
         assert_eq!(response.status, 400, "{case}: {response:?}");
         denied.push((response, code));
     }
@@ -145,7 +149,7 @@ async fn origins() {
         "http://[::1]:9",
     ] {
         let response = deployment
-            .send(
+            .send_as_new_client(
                 Request::post(Deployment::ENDPOINT, INITIALIZE)
                     .bearer(&good)
                     .header("Origin", origin),
@@ -178,7 +182,7 @@ async fn origins() {
                 .header("Origin", origin)
                 .header("Access-Control-Request-Method", "POST")
                 .bearer(&good);
-            let response = deployment.send(request).await;
+            let response = deployment.send_as_new_client(request).await;
             assert_eq!(
                 response.status, 403,
                 "{method} {target}, {origin}: {response:?}"
@@ -195,7 +199,7 @@ async fn origins() {
         .bearer(&good)
         .header("Origin", "http://localhost")
         .header("Origin", "http://localhost");
-    let response = deployment.send(two).await;
+    let response = deployment.send_as_new_client(two).await;
     assert_eq!(response.status, 403, "{response:?}");
 
     denied.push((response, "origin.repeated"));

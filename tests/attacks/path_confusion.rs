@@ -57,7 +57,7 @@ async fn paths_that_are_not_the_endpoint() {
         "/readyz/x",
     ] {
         let response = deployment
-            .send(Request::post(path, INITIALIZE).bearer(&good))
+            .send_as_new_client(Request::post(path, INITIALIZE).bearer(&good))
             .await;
         // The HTTP parser rejects targets that are not paths.
         if response.status != 400 {

@@ -35,7 +35,7 @@ async fn without_a_valid_bearer() {
                 post().bearer(&expired),
                 post().header("Authorization", "Basic dTpw"),
             ] {
-                let response = deployment.send(request).await;
+                let response = deployment.send_as_new_client(request).await;
                 assert_eq!(
                     response.assert_unauthorized(),
                     Some("invalid_request"),

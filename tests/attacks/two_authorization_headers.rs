@@ -68,7 +68,9 @@ async fn malformed_bearers() {
         format!("Bearer {}", good.replace('.', "%2E")),
     ] {
         let response = deployment
-            .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", &value))
+            .send_as_new_client(
+                Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", &value),
+            )
             .await;
         assert_eq!(
             response.assert_unauthorized(),

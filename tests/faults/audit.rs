@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, Signal, audit_records};
+use portcullis_scenarios::{Deployment, Request, Scratch, Signal, audit_records};
 use serde_json::Value;
 
 async fn deployment(file: &str) -> Deployment {
@@ -21,8 +21,11 @@ async fn deployment(file: &str) -> Deployment {
         .await
 }
 
-fn unauthorized() -> Request {
-    Request::post(Deployment::ENDPOINT, INITIALIZE)
+/// Sends a request of an authenticated caller, which is rejected. Each has a record of its own.
+async fn send_rejected(deployment: &Deployment) {
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let request = Request::post(Deployment::ENDPOINT, ping).bearer(&deployment.good_token());
+    deployment.send(request).await.assert_no_session();
 }
 
 fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
@@ -51,7 +54,7 @@ async fn a_pipe_without_a_reader() {
         .logged("waits for a reader", |line| line["level"] == "WARN")
         .await;
     for _ in 0..REQUESTS {
-        deployment.send(unauthorized()).await.assert_unauthorized();
+        send_rejected(&deployment).await;
     }
     deployment
         .portcullis
@@ -73,7 +76,7 @@ async fn a_pipe_without_a_reader() {
             line["audit.lost"].is_u64()
         })
         .await;
-    deployment.send(unauthorized()).await.assert_unauthorized();
+    send_rejected(&deployment).await;
 
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -112,7 +115,7 @@ async fn a_pipe_without_a_reader() {
 async fn a_full_disk() {
     let deployment = deployment("/dev/full").await;
     for _ in 0..10 {
-        deployment.send(unauthorized()).await.assert_unauthorized();
+        send_rejected(&deployment).await;
     }
     deployment
         .portcullis
@@ -120,7 +123,7 @@ async fn a_full_disk() {
             line["level"] == "ERROR"
         })
         .await;
-    deployment.send(unauthorized()).await.assert_unauthorized();
+    send_rejected(&deployment).await;
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let line = finished
@@ -142,7 +145,7 @@ async fn rotation() {
     let first = deployment(file.as_str()).await;
     let decisions =
         async |path: &Path| audit_records(path, |record| record["event"] == "decision").await;
-    first.send(unauthorized()).await;
+    send_rejected(&first).await;
     let before = decisions(file.path()).await;
     assert_eq!(events(&before, "audit.started").len(), 1);
     assert_eq!(
@@ -156,7 +159,7 @@ async fn rotation() {
         .portcullis
         .logged("reopened", |line| line["level"] == "INFO")
         .await;
-    first.send(unauthorized()).await;
+    send_rejected(&first).await;
     let after = decisions(file.path()).await;
     assert_eq!(events(&before, "decision").len(), 1);
     assert_eq!(events(&after, "decision").len(), 1);
@@ -203,7 +206,7 @@ async fn a_removed_folder() {
         .portcullis
         .logged("cannot be reopened", |line| line["level"] == "ERROR")
         .await;
-    deployment.send(unauthorized()).await.assert_unauthorized();
+    send_rejected(&deployment).await;
     let finished = deployment.portcullis.stop().await;
     assert!(
         finished.stderr.contains("the audit trail is complete"),

@@ -18,6 +18,7 @@ mod interrupted_refresh;
 mod introspection;
 mod issuer;
 mod keys;
+mod rejection_floods;
 mod reloaded_listeners;
 mod shutdown;
 mod silent_redirects;

@@ -1,8 +1,11 @@
-use std::net::SocketAddr;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::atomic::{AtomicU16, Ordering},
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 
@@ -27,6 +30,24 @@ impl Connection {
         let stream = TcpStream::connect(address)
             .await
             .expect("the server accepts");
+        Self::on(stream)
+    }
+
+    /// Connects from a loopback address of its own: a server sums the equal rejections of one
+    /// address.
+    ///
+    /// # Panics
+    /// Panics if the server does not accept.
+    pub async fn open_as_new_client(address: SocketAddr) -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(1);
+        let [high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let client = SocketAddr::from((Ipv4Addr::new(127, 1, high, low), 0));
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(client).expect("a loopback address");
+        Self::on(socket.connect(address).await.expect("the server accepts"))
+    }
+
+    fn on(stream: TcpStream) -> Self {
         Self {
             stream,
             received: Vec::new(),

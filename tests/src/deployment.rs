@@ -1,7 +1,7 @@
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 
-use crate::{HttpResponse, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
+use crate::{Connection, HttpResponse, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
 
 /// The endpoint's URL as clients know it. The program listens on another port, which has no effect
 /// on clients.
@@ -203,6 +203,15 @@ impl Deployment {
     /// Sends a request.
     pub async fn send(&self, request: Request) -> HttpResponse {
         request.send(self.portcullis.address()).await
+    }
+
+    /// Sends a request from a client address of its own, so that its rejection is not summed with
+    /// others in the log.
+    pub async fn send_as_new_client(&self, request: Request) -> HttpResponse {
+        Connection::open_as_new_client(self.portcullis.address())
+            .await
+            .send(&request)
+            .await
     }
 
     /// Sends an `initialize` request with a token, to test whether the token is accepted.

@@ -7,7 +7,7 @@ use portcullis_guard::{Decision, Operation};
 use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Session};
 use portcullis_telemetry::{
-    Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated,
+    Effect, MAX_TEXT, SummedRejections, json::JsonObject, microseconds, timestamp, truncated,
 };
 
 use crate::{
@@ -57,6 +57,17 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
             record.address("client.address", address);
         }
         record.number("latency.us", microseconds(decision.latency));
+    });
+}
+
+/// Writes the number of equal rejections that have no records of their own.
+pub(super) fn rejections(out: &mut Vec<u8>, time: UnixTime, summed: &SummedRejections) {
+    write_record(out, time, "rejections", |record| {
+        record.number("count", summed.count);
+        record.plain_text("count.from", timestamp(summed.first).as_str());
+        record.plain_text("count.to", timestamp(summed.last).as_str());
+        record.plain_text("deny.code", summed.code);
+        record.display("client.address", summed.source);
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use portcullis_metadata::Clock;
-use portcullis_telemetry::log_queue::LogQueue;
+use portcullis_telemetry::{Rejections, log_queue::LogQueue};
 
 use crate::{settings::AuditSettings, usage::UsageTables};
 
@@ -14,6 +14,8 @@ use crate::{settings::AuditSettings, usage::UsageTables};
 pub(super) struct State {
     pub(super) queue: LogQueue,
     pub(super) usage: UsageTables,
+    /// Equal rejections that have no records of their own.
+    pub(super) rejections: Rejections,
     pub(super) clock: Arc<dyn Clock>,
     /// The version of the program.
     pub(super) version: &'static str,
@@ -36,6 +38,7 @@ impl State {
         Self {
             queue: LogQueue::new(slots, settings.queue / slots),
             usage: UsageTables::new(slots, settings.usage_rows),
+            rejections: Rejections::default(),
             clock,
             version: settings.version,
             reopen: AtomicBool::new(false),

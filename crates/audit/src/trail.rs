@@ -37,7 +37,8 @@ const DRAIN_POLL: Duration = Duration::from_millis(5);
 ///
 /// It never waits: when the queue is full, records are lost and counted, and their number is
 /// recorded at their place. As a [`DecisionSink`], it records each decision and counts it for the
-/// usage records.
+/// usage records. A flood of [equal rejections](portcullis_telemetry::Rejections) has one record a
+/// second, with their number.
 #[derive(Clone)]
 pub struct Audit(Arc<State>);
 
@@ -240,7 +241,9 @@ impl DecisionSink for Audit {
         self.0
             .usage
             .count(&key, Counts::one(Effect::of(decision.code)));
-        self.push(|out| record::decision(out, decision, &key));
+        if self.0.rejections.lists_decision(decision) {
+            self.push(|out| record::decision(out, decision, &key));
+        }
     }
 }
 

@@ -119,8 +119,8 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Takes the next batch: the slots in order, then usage, then the end. The previous batch must
-    /// be written. Returns whether there is a next one.
+    /// Takes the next batch: the slots in order, then equal rejections, usage and the end. The
+    /// previous batch must be written. Returns whether there is a next one.
     fn take_next(&mut self, finishing: bool) -> bool {
         if self.has_stopped {
             return false;
@@ -138,6 +138,7 @@ impl<S: Sink> Writer<S> {
             }
         }
         self.slot = 0;
+        self.record_rejections(finishing);
         let usage_is_due =
             self.usage_interval > Duration::ZERO && self.state.clock.monotonic() >= self.usage_due;
         if finishing || usage_is_due {
@@ -161,6 +162,19 @@ impl<S: Sink> Writer<S> {
             audit.lost = lost,
             "audit records were lost: the sink was too slow, and the queue full"
         );
+    }
+
+    fn record_rejections(&mut self, finishing: bool) {
+        let rejections = &self.state.rejections;
+        let summed = if finishing {
+            rejections.take()
+        } else {
+            rejections.take_due(self.state.clock.monotonic())
+        };
+        let now = self.state.clock.now();
+        for rejections in &summed {
+            record::rejections(&mut self.batch.lines, now, rejections);
+        }
     }
 
     fn record_usage(&mut self) {

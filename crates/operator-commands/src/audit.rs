@@ -119,6 +119,12 @@ fn notes(report: &Report) -> Vec<String> {
             report.lost
         ));
     }
+    if report.summed > 0 {
+        notes.push(format!(
+            "{} rejections have no records of their own; rejections has their number, reason and address",
+            report.summed
+        ));
+    }
     if report.torn > 0 {
         notes.push(format!(
             "{} lines are incomplete after a crash or a full disk, and recorded as such",

@@ -60,7 +60,7 @@ impl Handler for Router {
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if request.headers().len() > self.max_headers {
             return RouterFuture::Local {
-                response: Some(local_response::too_many_headers(&state, &request)),
+                response: Some(local_response::too_many_headers(&state, &request, peer)),
             };
         }
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
@@ -69,7 +69,7 @@ impl Handler for Router {
                     future: Box::pin(call.respond(request)),
                 },
                 None => RouterFuture::Local {
-                    response: Some(local_response::without_resource(&state, &request)),
+                    response: Some(local_response::without_resource(&state, &request, peer)),
                 },
             };
         };
@@ -80,12 +80,12 @@ impl Handler for Router {
             .is_some_and(Replicas::rejects_all)
         {
             return RouterFuture::Local {
-                response: Some(local_response::replicas_unreachable(&state, &request)),
+                response: Some(local_response::replicas_unreachable(&state, &request, peer)),
             };
         }
         if state.broker().is_some() && asks_for_service_worker(request.headers()) {
             return RouterFuture::Local {
-                response: Some(local_response::service_worker(&state, &request)),
+                response: Some(local_response::service_worker(&state, &request, peer)),
             };
         }
         state.forwarded_headers().examine(peer, request.headers());

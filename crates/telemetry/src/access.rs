@@ -1,4 +1,5 @@
 mod line;
+mod summed;
 
 use std::{
     io::{self, Write},
@@ -7,13 +8,14 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
+    time::Instant,
 };
 
 use parking_lot::Mutex;
 use portcullis_guard::{Decision, DecisionSink, trace::TraceContext};
 
 use crate::{
-    LogFormat,
+    LogFormat, Rejections, SummedRejections,
     log_queue::{Batch, LogQueue, WRITE_PERIOD},
 };
 
@@ -25,9 +27,12 @@ const SLOT_CAPACITY: usize = 4 << 20;
 const SLOTS: usize = 16;
 
 /// The access log: one line per request, queued in memory and written in batches by a thread.
-/// Queued lines are written when it is dropped.
+/// Queued lines are written when it is dropped. A flood of [equal rejections](Rejections) has one
+/// line a second, with their number.
 pub struct AccessLog {
     format: LogFormat,
+    rejections: Rejections,
+    started: Instant,
     queue: LogQueue,
     /// The number of lines that were dropped because the queue was full.
     dropped: AtomicU64,
@@ -53,17 +58,38 @@ impl AccessLog {
     pub fn without_writer(format: LogFormat) -> Self {
         Self {
             format,
+            rejections: Rejections::default(),
+            started: Instant::now(),
             queue: LogQueue::new(SLOTS, SLOT_CAPACITY),
             dropped: AtomicU64::new(0),
             batch: Mutex::default(),
         }
     }
 
-    /// Writes the queued lines.
+    /// Writes the queued lines, and the numbers of equal rejections.
     ///
     /// # Errors
     /// Fails when a line cannot be written.
     pub fn flush(&self, out: &mut impl Write) -> io::Result<()> {
+        self.write_queued(out)?;
+        self.write_summed(&self.rejections.take(), out)
+    }
+
+    /// As [`flush`](Self::flush), with the numbers of equal rejections only if they are due.
+    fn flush_due(&self, out: &mut impl Write) -> io::Result<()> {
+        self.write_queued(out)?;
+        self.write_summed(&self.rejections.take_due(self.started.elapsed()), out)
+    }
+
+    fn write_summed(&self, summed: &[SummedRejections], out: &mut impl Write) -> io::Result<()> {
+        let mut lines = Vec::new();
+        summed
+            .iter()
+            .for_each(|summed| summed::write(summed, self.format, &mut lines));
+        out.write_all(&lines)
+    }
+
+    fn write_queued(&self, out: &mut impl Write) -> io::Result<()> {
         let mut batch = self.batch.lock();
         let mut slot = 0;
         let mut lost = 0;
@@ -83,8 +109,18 @@ impl AccessLog {
         Ok(())
     }
 
-    /// Queues a line. It is dropped and counted when the queue is full.
+    /// Queues a line, unless it is only counted among [equal rejections](Rejections). It is dropped
+    /// and counted when the queue is full.
     pub fn write(&self, line: &Line<'_>) {
+        let is_listed = self.rejections.lists(
+            line.code,
+            line.principal.is_some(),
+            line.details.client_address,
+            line.time,
+        );
+        if !is_listed {
+            return;
+        }
         if self.queue.push(|out| line.write(self.format, out)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -101,7 +137,7 @@ fn write_until_dropped(log: &Weak<AccessLog>) {
         thread::park_timeout(WRITE_PERIOD);
         let Some(log) = log.upgrade() else { return };
         // A failure of standard error cannot be reported anywhere.
-        let _ = log.flush(&mut io::stderr().lock());
+        let _ = log.flush_due(&mut io::stderr().lock());
     }
 }
 
@@ -157,6 +193,13 @@ mod tests {
 
     fn written_of(format: LogFormat, path: &str, principal: Option<&Principal>) -> String {
         let log = AccessLog::without_writer(format);
+        write_rejection(&log, path, principal);
+        let mut out = Vec::new();
+        log.flush(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn write_rejection(log: &AccessLog, path: &str, principal: Option<&Principal>) {
         log.write(&Line {
             request_id: "an-id",
             time: UnixTime::from_secs(1_800_000_000),
@@ -168,9 +211,6 @@ mod tests {
             latency: Duration::from_micros(7),
             details: Details::default(),
         });
-        let mut out = Vec::new();
-        log.flush(&mut out).unwrap();
-        String::from_utf8(out).unwrap()
     }
 
     /// J1: the line has the reason code and the request id that the client received.
@@ -250,6 +290,34 @@ mod tests {
             &Operation::new("tools/call", Some(&"x".repeat(100_000))),
         );
         assert!(long.len() < 1000, "{}", long.len());
+    }
+
+    /// J1: of a flood of equal rejections, the first ones have lines, and the others are one line
+    /// with their number, in both formats.
+    #[test]
+    fn equal_rejections_are_one_line() {
+        for (format, expected) in [
+            (
+                LogFormat::Json,
+                r#"{"timestamp":"2027-01-15T08:00:00.000Z","level":"INFO","message":"equal rejections","count":90,"count.from":"2027-01-15T08:00:00.000Z","client.address":"unknown","deny.code":"token.missing"}"#,
+            ),
+            (
+                LogFormat::Human,
+                "2027-01-15T08:00:00.000Z  INFO equal rejections count=90 count.from=2027-01-15T08:00:00.000Z \
+                 client.address=unknown deny.code=\"token.missing\"",
+            ),
+        ] {
+            let log = AccessLog::without_writer(format);
+            let verified = VerifierFixture::new().verified("alice", "editor");
+            for principal in [None, Some(verified.principal())] {
+                (0..100).for_each(|_| write_rejection(&log, "/", principal));
+            }
+            let mut out = Vec::new();
+            log.flush(&mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text.lines().last(), Some(expected));
+            assert_eq!(text.lines().count(), 10 + 100 + 1, "{text}");
+        }
     }
 
     /// J1: a long method or path is truncated, in both formats.

@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod chained;
+mod rejections;
 
 /// A sink whose script determines the results of its first writes. Afterwards it accepts
 /// everything.

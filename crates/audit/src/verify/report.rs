@@ -17,6 +17,9 @@ pub struct Report {
     pub records: u64,
     /// The number of records that were lost because the queue was full.
     pub lost: u64,
+    /// The number of rejections without records of their own: the sum of the counts of all
+    /// `rejections`.
+    pub summed: u64,
     /// The number of lines that are incomplete after a crash or a full disk, and recorded as such.
     pub torn: u64,
     /// The number of chains. The first one can begin in a file that was not given.

@@ -363,6 +363,15 @@ fn lost_records_are_counted() {
     assert_eq!(trail.verify().lost, 7);
 }
 
+#[test]
+fn summed_rejections_are_counted() {
+    let mut trail = Trail::new();
+    let summed = |count| format!(r#"{{"timestamp":"","event":"rejections","count":{count}}}"#);
+    trail.file("a", &[record("audit.started", 1), summed(90), summed(100)]);
+    let report = trail.verify();
+    assert_eq!((report.summed, report.records), (190, 3));
+}
+
 /// J4: a break is explained if the server then began another chain on purpose. It remains a break.
 #[test]
 fn permitted_breaks_are_explained() {

@@ -49,6 +49,9 @@ pub(super) struct Members {
     /// The lost records of `audit.lost`; the sum of all in `audit.stopped`.
     #[serde(default, rename = "audit.lost")]
     lost: u64,
+    /// The number of equal rejections of `rejections`.
+    #[serde(default)]
+    count: u64,
     /// The length of the line that `audit.torn` explains.
     #[serde(default, rename = "audit.bytes")]
     torn_bytes: u64,
@@ -245,6 +248,9 @@ impl<'a> Verifier<'a> {
         self.report.is_stopped = members.event == "audit.stopped";
         if members.event == "audit.lost" {
             self.report.lost = self.report.lost.saturating_add(members.lost);
+        }
+        if members.event == "rejections" {
+            self.report.summed = self.report.summed.saturating_add(members.count);
         }
         self.report.first.get_or_insert_with(|| record.clone());
         self.report.last = Some(record);

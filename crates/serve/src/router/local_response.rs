@@ -1,7 +1,7 @@
 //! Responses of the server itself: liveness, readiness, and rejections of requests that reach no
 //! guard.
 
-use std::time::Instant;
+use std::{net::SocketAddr, time::Instant};
 
 use bytes::Bytes;
 use http::{
@@ -71,6 +71,7 @@ pub(super) struct Answer {
 pub(super) fn without_resource<B>(
     state: &ServerState,
     request: &Request<B>,
+    peer: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let started = Instant::now();
     let answer = match state
@@ -80,18 +81,20 @@ pub(super) fn without_resource<B>(
         Err(rejection) => Answer::rejected(rejection.status(), rejection.code(), REFUSED),
         Ok(()) => answer(state, request.uri().path()),
     };
-    finish(state, request, answer, started)
+    finish(state, request, peer, answer, started)
 }
 
 /// Rejects a request with too many header fields.
 pub(super) fn too_many_headers<B>(
     state: &ServerState,
     request: &Request<B>,
+    peer: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     finish(
         state,
         request,
+        peer,
         Answer::rejected(status, Refusal::TooManyHeaders.code(), REFUSED),
         Instant::now(),
     )
@@ -101,10 +104,11 @@ pub(super) fn too_many_headers<B>(
 pub(super) fn replicas_unreachable<B>(
     state: &ServerState,
     request: &Request<B>,
+    peer: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let code = Refusal::ReplicasUnreachable.code();
     let answer = Answer::rejected(StatusCode::SERVICE_UNAVAILABLE, code, "try again later\n");
-    let mut response = finish(state, request, answer, Instant::now());
+    let mut response = finish(state, request, peer, answer, Instant::now());
     response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
     response
 }
@@ -113,10 +117,11 @@ pub(super) fn replicas_unreachable<B>(
 pub(super) fn service_worker<B>(
     state: &ServerState,
     request: &Request<B>,
+    peer: SocketAddr,
 ) -> Response<Full<Bytes>> {
     let code = Refusal::ServiceWorker.code();
     let answer = Answer::rejected(StatusCode::FORBIDDEN, code, REFUSED);
-    finish(state, request, answer, Instant::now())
+    finish(state, request, peer, answer, Instant::now())
 }
 
 impl Answer {
@@ -169,6 +174,7 @@ fn answer(state: &ServerState, path: &str) -> Answer {
 fn finish<B>(
     state: &ServerState,
     request: &Request<B>,
+    peer: SocketAddr,
     answer: Answer,
     started: Instant,
 ) -> Response<Full<Bytes>> {
@@ -182,7 +188,10 @@ fn finish<B>(
         code: answer.code,
         principal: None,
         latency: started.elapsed(),
-        details: Details::default(),
+        details: Details {
+            client_address: Some(state.forwarded_headers().client(peer, request.headers())),
+            ..Details::default()
+        },
     });
     let mut response = answer.response();
     response

@@ -161,13 +161,13 @@ impl<'a> Line<'a> {
     }
 }
 
-fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
+pub(super) fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
     for part in [" ", name, "=", value] {
         out.extend_from_slice(part.as_bytes());
     }
 }
 
-fn write_quoted_field(out: &mut Vec<u8>, name: &str, value: &str) {
+pub(super) fn write_quoted_field(out: &mut Vec<u8>, name: &str, value: &str) {
     write_field(out, name, "");
     write_string(out, value);
 }
