@@ -171,6 +171,42 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
 
+/// H4: the metadata of the whole host is accepted without a question, and `login` says where the
+/// token is valid. Each path still has a token of its own. `--exact-resource` accepts it nowhere.
+#[tokio::test]
+async fn the_metadata_of_the_whole_host_is_accepted() {
+    const MCP: &str = "/mcp";
+    let peer = Peer::start(|request| {
+        let has_none =
+            request.is_for_resource_metadata(MCP) || request.is_for_resource_metadata(EVIL);
+        has_none.then(|| Response::builder().status(404).body(String::new()).unwrap())
+    });
+    let host = SharedHost {
+        peer: peer.await,
+        store: Scratch::path_for("store"),
+    };
+    let exact = host.run("login", MCP, &["--exact-resource"]).await;
+    assert_eq!(exact.code, Some(1), "{exact:?}");
+    assert!(
+        exact.stderr.contains("is part of the resource"),
+        "{exact:?}"
+    );
+    assert!(host.peer.requests("/register").is_empty());
+
+    let login = host.run("login", MCP, &[]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    let notice = format!(
+        "the token is valid for all paths of {}, not only for {}",
+        host.peer.url(""),
+        host.peer.url(MCP)
+    );
+    assert_eq!(login.stderr.matches(&notice).count(), 1, "{login:?}");
+    assert_eq!(host.run("call", MCP, &["tools/list"]).await.code, Some(0));
+    assert!(host.token(MCP).await.is_some());
+    assert_eq!(host.token(EVIL).await, None);
+    assert_eq!(host.received_by_attacker(), Vec::<String>::new());
+}
+
 /// H4: a token that was stored without its start URL, as in previous versions, is used only for its
 /// resource's own URL.
 #[tokio::test]

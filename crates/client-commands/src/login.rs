@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use portcullis_client::{
     ResourceToken, Shortened, SignOut, StartUrl, TokenManager, store::CredentialStore,
 };
-use portcullis_discovery::Product;
+use portcullis_discovery::{Product, ResourceMatch};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 use portcullis_terminal::{counted, print, remedy, report, tell};
 
@@ -34,6 +34,7 @@ pub(crate) fn login(login: &cli::Login, product: Product) -> anyhow::Result<()> 
         // A token that is only in memory would be lost with this process.
         store.check_writable().await?;
         let token = token_manager.sign_in().await?;
+        let start = token_manager.start_url();
         if let Some(failure) = store.write_failure() {
             bail!(
                 "signed in, but the token is lost: {failure}{}",
@@ -45,6 +46,12 @@ pub(crate) fn login(login: &cli::Login, product: Product) -> anyhow::Result<()> 
             token.resource().as_str(),
             granted(&token)
         ));
+        if ResourceMatch::of(token.resource(), start.url()) == Some(ResourceMatch::PathPrefix) {
+            tell(format_args!(
+                "the token is valid for all paths of {}, not only for {start}",
+                token.resource().as_str()
+            ));
+        }
         let missing = token.ungranted_scopes();
         if !missing.is_empty() {
             tell(format_args!(

@@ -12,7 +12,7 @@ use crate::{
     token::endpoint::TokenEndpoint,
 };
 
-mod broader_resource;
+pub(crate) mod broader_resource;
 mod builder;
 mod client_issuer;
 mod clients;

@@ -38,7 +38,7 @@ pub enum ClientError {
     Discovery(#[source] DiscoveryError),
     /// The resource in the metadata is a path prefix of the start URL, and neither the user nor the
     /// caller has accepted that
-    /// ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)).
+    /// ([`AuthorizerSettings::broader_resource`](crate::AuthorizerSettings::broader_resource)).
     /// No authorization request was sent.
     #[error(
         "{start} is part of the resource {resource}: a token for it is also valid for the other paths there, and the server at \

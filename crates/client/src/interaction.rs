@@ -65,8 +65,9 @@ pub trait Interaction: Send + Sync + 'static {
 
     /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`.
     /// Such a token is also valid for the other paths below the resource, which may belong to
-    /// others, and the server at `start` receives it. The question comes before the sign-in. By
-    /// default the result is false.
+    /// others, and the server at `start` receives it. It is not asked about a resource of the whole
+    /// host's metadata ([`BroaderResource`](crate::BroaderResource)). The question comes before the
+    /// sign-in. By default the result is false.
     ///
     /// # Errors
     /// When the user cannot be asked.

@@ -71,6 +71,7 @@ mod token_manager;
 
 pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use authorization::request::AuthorizationRequest;
+pub use authorizer::broader_resource::BroaderResource;
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, AuthorizerBuilder, Revocation};
 pub use error::ClientError;

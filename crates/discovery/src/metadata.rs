@@ -68,6 +68,21 @@ pub enum MetadataSource {
     Configured,
 }
 
+impl DiscoveredResource {
+    /// Whether the document is at the root form of the well-known URL,
+    /// `/.well-known/oauth-protected-resource` (RFC 9728 section 3.1). Only whoever controls the
+    /// whole host can publish it. A document at another URL can be a tenant's: the path form exists
+    /// for hosts that several parties share.
+    pub fn is_of_whole_host(&self) -> bool {
+        match &self.from {
+            MetadataSource::Challenge(url) | MetadataSource::WellKnown(url) => {
+                protected_resource_urls(self.metadata.resource.url()).last() == Some(url)
+            }
+            MetadataSource::Configured => false,
+        }
+    }
+}
+
 impl Discovery {
     /// Creates a discovery whose requests have this policy: the operator's
     /// ([`UrlPolicy::Operator`](crate::UrlPolicy::Operator)) for configured issuers, and

@@ -67,9 +67,13 @@ pub struct SignIn {
     pub(crate) allow_private: bool,
     /// Sign in even if the server is part of a broader resource, such as a whole host. The token is
     /// then also valid for the other paths there, and the server could use it for them. Without
-    /// this option, the user is asked in a terminal.
+    /// this option, the user is asked in a terminal, unless the metadata is that of the whole host.
     #[arg(long)]
     pub(crate) accept_broader_resource: bool,
+    /// Sign in only if the metadata names exactly this URL as the resource, as RFC 9728 section 3.3
+    /// requires: no broader resource is accepted, and the user is not asked.
+    #[arg(long, conflicts_with = "accept_broader_resource")]
+    pub(crate) exact_resource: bool,
     /// A PEM file of certificates to trust for the host and port of the URL, in addition to the
     /// system's. `SSL_CERT_FILE` is for all hosts.
     #[arg(long, value_name = "FILE")]

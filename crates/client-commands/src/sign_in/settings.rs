@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use portcullis_client::{
-    AuthorizerSettings, RedirectAddress,
+    AuthorizerSettings, BroaderResource, RedirectAddress,
     registration::{ClientAuthentication, ClientInformation, TokenAuthMethod},
     store::CredentialStore,
 };
@@ -53,7 +53,7 @@ pub(crate) fn settings(
     settings.store = store;
     settings.private_addresses = arguments.allow_private;
     settings.token_auth_method = token_auth_method(arguments)?;
-    settings.accept_broader_resource = arguments.accept_broader_resource;
+    settings.broader_resource = broader_resource(arguments);
     settings.provider.omit_resource = arguments.provider.no_resource;
     settings.provider.assume_pkce = arguments.provider.assume_pkce;
     settings.provider.accept_unbound_token = arguments.provider.accept_unbound_token;
@@ -82,6 +82,17 @@ pub(crate) fn settings(
         });
     }
     Ok(settings)
+}
+
+/// The options exclude each other.
+fn broader_resource(arguments: &cli::SignIn) -> BroaderResource {
+    if arguments.exact_resource {
+        BroaderResource::Rejected
+    } else if arguments.accept_broader_resource {
+        BroaderResource::Accepted
+    } else {
+        BroaderResource::OfWholeHost
+    }
 }
 
 /// Returns the secret of the preregistered client, if it has one.

@@ -8,7 +8,7 @@ use portcullis_metadata::{
 };
 use url::Url;
 
-use super::Authorizer;
+use super::{Authorizer, broader_resource::Publisher};
 use crate::{
     ClientError, ResourceToken, StartUrl,
     provider::RequestProfile,
@@ -20,8 +20,8 @@ use crate::{
 pub(super) struct GrantContext {
     /// The resource to request a token for.
     pub(super) resource: ResourceUri,
-    /// Whether the metadata's resource is a path prefix of the start URL.
-    pub(super) is_broader: bool,
+    /// Who publishes the resource, if it is a path prefix of the start URL.
+    pub(super) broader_resource_of: Option<Publisher>,
     /// The authorization server's metadata.
     pub(super) metadata: AuthorizationServerMetadata,
     /// Which URLs may be fetched.

@@ -11,7 +11,9 @@ use portcullis_metadata::{
     AuthorizationServerMetadata, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
 };
 
-use super::{Authorizer, GrantContext, client_issuer::other_server, selection};
+use super::{
+    Authorizer, GrantContext, broader_resource::Publisher, client_issuer::other_server, selection,
+};
 use crate::{
     ClientError, StartUrl, authorization::code_flow::CodeFlow, provider::RequestProfile,
     resource_challenge::ResourceChallenge, scope_limit::MAX_SCOPES, server::Server,
@@ -178,11 +180,7 @@ impl Authorizer {
         found: DiscoveredResource,
         metadata: AuthorizationServerMetadata,
     ) -> Result<GrantContext, ClientError> {
-        // A token for a broader resource is valid for other services of its host, too. Whoever
-        // controls one path of a host can publish such metadata, to get a token that others accept.
-        // So a person must agree, unless the settings name it.
-        let is_broader = found.resource_match == ResourceMatch::PathPrefix
-            && found.from != MetadataSource::Configured;
+        let broader_resource_of = publisher_of_broader(&found);
         let ProtectedResourceMetadata {
             resource,
             scopes_supported,
@@ -201,7 +199,7 @@ impl Authorizer {
         let is_step_up = challenge.is_step_up();
         Ok(GrantContext {
             resource,
-            is_broader,
+            broader_resource_of,
             metadata,
             policy,
             scopes,
@@ -251,6 +249,19 @@ impl Authorizer {
     /// Which URLs of a sign-in at `start` may be fetched.
     pub(super) fn policy(&self, start: &StartUrl) -> ChainPolicy {
         ChainPolicy::started_at(start.url(), self.settings.private_addresses)
+    }
+}
+
+/// Who publishes a resource that is broader than the start URL, unless the settings name it.
+///
+/// A token for it is valid for other services of its host, too. Whoever controls one path of a host
+/// can publish metadata there, to get a token that others accept.
+fn publisher_of_broader(found: &DiscoveredResource) -> Option<Publisher> {
+    match found.resource_match {
+        ResourceMatch::PathPrefix if found.from == MetadataSource::Configured => None,
+        ResourceMatch::PathPrefix if found.is_of_whole_host() => Some(Publisher::WholeHost),
+        ResourceMatch::PathPrefix => Some(Publisher::AnyPath),
+        _ => None,
     }
 }
 

@@ -3,7 +3,8 @@
 use portcullis_metadata::{Issuer, ProtectedResourceMetadata, Scopes, client::ClientIdUrl};
 
 use crate::{
-    ClientCredentials, ClientInformation, CredentialStore, ProviderSettings, TokenAuthMethod,
+    BroaderResource, ClientCredentials, ClientInformation, CredentialStore, ProviderSettings,
+    TokenAuthMethod,
 };
 
 /// The settings of an [`Authorizer`](crate::Authorizer).
@@ -50,14 +51,10 @@ pub struct AuthorizerSettings {
     pub resource_metadata: Option<ProtectedResourceMetadata>,
     /// Whether the URLs in a resource's metadata can be at private addresses. False by default.
     pub private_addresses: bool,
-    /// Whether to accept a resource whose path is only a prefix of the start URL's. A token for it
-    /// is also valid for the other paths below the resource, and the server at the start URL could
-    /// use it there. When false, which is the default, the user is asked
-    /// ([`Interaction::accept_broader_resource`](crate::Interaction::accept_broader_resource)), and
-    /// without a user there is no token
-    /// ([`ClientError::BroaderResource`](crate::ClientError::BroaderResource)).
-    /// [`resource_metadata`](Self::resource_metadata) needs no acceptance.
-    pub accept_broader_resource: bool,
+    /// Which resources are accepted whose path is only a prefix of the start URL's. By default
+    /// those that the whole host publishes. [`resource_metadata`](Self::resource_metadata) needs no
+    /// acceptance.
+    pub broader_resource: BroaderResource,
     /// Whether to use the defaults of the 2025-03-26 revision for a resource that publishes no
     /// metadata: its origin is the authorization server, with the endpoints `/authorize`, `/token`
     /// and `/register` if that publishes no metadata either. False by default.
@@ -82,7 +79,7 @@ impl Default for AuthorizerSettings {
             scopes_are_limit: false,
             resource_metadata: None,
             private_addresses: false,
-            accept_broader_resource: false,
+            broader_resource: BroaderResource::default(),
             revision_2025_03_26: false,
             provider: ProviderSettings::default(),
             store: CredentialStore::in_memory(),

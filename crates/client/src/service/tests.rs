@@ -8,7 +8,7 @@ use portcullis_metadata::AccessToken;
 
 use super::*;
 use crate::{
-    Authorizer, AuthorizerSettings, StartUrl,
+    Authorizer, AuthorizerSettings, BroaderResource, StartUrl,
     testing::{FetchFn, PRM_URL, RESOURCE, Reply, ScriptedUser, clock, prm, well_behaved},
 };
 
@@ -164,7 +164,7 @@ async fn the_token_is_sent_to_the_url_of_its_resource() {
         _ => well_behaved(request),
     });
     let settings = AuthorizerSettings {
-        accept_broader_resource: true,
+        broader_resource: BroaderResource::Accepted,
         ..AuthorizerSettings::default()
     };
     let authorizer = Authorizer::builder(ScriptedUser::consents())

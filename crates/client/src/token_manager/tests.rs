@@ -15,7 +15,7 @@ use url::Url;
 
 use super::*;
 use crate::{
-    AuthorizerSettings,
+    AuthorizerSettings, BroaderResource,
     store::CredentialStore,
     testing::{
         FetchFn, ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory,

@@ -1,7 +1,7 @@
 //! A resource whose path is only a prefix of the start URL's.
 
 use super::{confirming_user::ConfirmingUser, *};
-use crate::{NonInteractiveGrant, SignOut, TokenManager, store::CredentialStore};
+use crate::{BroaderResource, NonInteractiveGrant, SignOut, TokenManager, store::CredentialStore};
 
 const ROOT: &str = "https://mcp.example.com";
 
@@ -57,11 +57,14 @@ async fn it_is_rejected_by_default() {
 /// H4, G2: after acceptance by the user or by the setting, the metadata's resource is requested.
 #[tokio::test]
 async fn it_is_used_when_it_is_accepted() {
-    for (by_setting, questions) in [(true, 0), (false, 1)] {
+    for (by_setting, questions) in [
+        (BroaderResource::Accepted, 0),
+        (BroaderResource::OfWholeHost, 1),
+    ] {
         let network = broader();
         let user = ConfirmingUser::new(true);
         let settings = AuthorizerSettings {
-            accept_broader_resource: by_setting,
+            broader_resource: by_setting,
             ..AuthorizerSettings::default()
         };
         let authorizer = Authorizer::builder(user.clone())
@@ -79,6 +82,87 @@ async fn it_is_used_when_it_is_accepted() {
         );
         assert_eq!(query(&user.scripted.last_visit())["resource"], ROOT);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
+    }
+}
+
+/// H4: the metadata of the whole host is accepted without a question, found by its URL or named by
+/// the challenge. Without acceptance, nothing is requested. A tenant's metadata is asked about,
+/// also if its URL contains the well-known path.
+#[tokio::test]
+async fn the_metadata_of_the_whole_host_needs_no_acceptance() {
+    const HOST_PRM: &str = "https://mcp.example.com/.well-known/oauth-protected-resource";
+    for (prm_url, is_challenged, setting, expected) in [
+        (HOST_PRM, false, BroaderResource::OfWholeHost, Ok(0)),
+        (HOST_PRM, true, BroaderResource::OfWholeHost, Ok(0)),
+        (HOST_PRM, true, BroaderResource::Rejected, Err(0)),
+        (PRM_URL, true, BroaderResource::Rejected, Err(0)),
+        (PRM_URL, false, BroaderResource::OfWholeHost, Err(1)),
+        (
+            "https://mcp.example.com/mcp/.well-known/oauth-protected-resource",
+            true,
+            BroaderResource::OfWholeHost,
+            Err(1),
+        ),
+        (
+            "https://mcp.example.com/.well-known/oauth-protected-resource/..%2F..%2Fmcp/prm",
+            true,
+            BroaderResource::OfWholeHost,
+            Err(1),
+        ),
+        (
+            "https://mcp.example.com/.well-known/oauth-protected-resource?tenant=mcp",
+            true,
+            BroaderResource::OfWholeHost,
+            Err(1),
+        ),
+        (
+            "https://mcp.example.com:8443/.well-known/oauth-protected-resource",
+            true,
+            BroaderResource::OfWholeHost,
+            Err(1),
+        ),
+        (
+            "https://evil.example/.well-known/oauth-protected-resource",
+            true,
+            BroaderResource::OfWholeHost,
+            Err(1),
+        ),
+    ] {
+        let network = network_with(move |request| match request.url.as_str() {
+            RESOURCE if is_challenged => {
+                let value = format!(r#"Bearer resource_metadata="{prm_url}""#);
+                Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &value))
+            }
+            RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "Bearer")),
+            url if url == prm_url => Some(Reply::json(200, prm(ROOT))),
+            PRM_URL => Some(Reply::status(404)),
+            _ => None,
+        });
+        let user = ConfirmingUser::new(false);
+        let settings = AuthorizerSettings {
+            broader_resource: setting,
+            ..AuthorizerSettings::default()
+        };
+        let authorizer = Authorizer::builder(user.clone())
+            .fetch(network.clone())
+            .clock(clock())
+            .settings(settings)
+            .build()
+            .unwrap();
+        let outcome = authorizer.authorize(&start()).await;
+        let questions = user.questions().len();
+        let outcome = match outcome {
+            Ok(token) => {
+                assert_eq!(token.resource().as_str(), ROOT);
+                Ok(questions)
+            }
+            Err(error) => {
+                assert_eq!(error.code(), "client.broader_resource", "{prm_url}");
+                assert!(network.to(REGISTRATION_URL).is_empty(), "{prm_url}");
+                Err(questions)
+            }
+        };
+        assert_eq!(outcome, expected, "{prm_url} {setting:?}");
     }
 }
 

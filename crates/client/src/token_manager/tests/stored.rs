@@ -5,6 +5,7 @@ use portcullis_metadata::UnixTime;
 use super::*;
 
 const ROOT: &str = "https://mcp.example.com/";
+const OF_WHOLE_HOST: BroaderResource = BroaderResource::OfWholeHost;
 const EVIL: &str = "https://mcp.example.com/evil/mcp";
 
 /// A fixture in which every path of the origin has the whole origin as its resource, and all
@@ -34,11 +35,11 @@ fn token_manager(
     fixture: &Fixture,
     start: &str,
     store: &CredentialStore,
-    accept_broader_resource: bool,
+    broader_resource: BroaderResource,
 ) -> Arc<TokenManager> {
     let settings = AuthorizerSettings {
         store: store.clone(),
-        accept_broader_resource,
+        broader_resource,
         ..AuthorizerSettings::default()
     };
     let authorizer = Authorizer::builder(fixture.user.clone())
@@ -60,18 +61,18 @@ async fn another_path_does_not_get_the_token() {
     let fixture = shared_origin();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    token_manager(&fixture, ROOT, &store, false)
+    token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST)
         .sign_in()
         .await
         .unwrap();
     assert_eq!(
-        text(&token_manager(&fixture, ROOT, &store, false))
+        text(&token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST))
             .await
             .as_deref(),
         Some("t1")
     );
 
-    let evil = token_manager(&fixture, EVIL, &store, false);
+    let evil = token_manager(&fixture, EVIL, &store, OF_WHOLE_HOST);
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
     assert_eq!(send_to(&mut authorization, EVIL).await, None);
@@ -85,7 +86,7 @@ async fn another_path_does_not_get_the_token() {
 
     // A token from the caller is ignored, too.
     evil.set_current(
-        token_manager(&fixture, ROOT, &store, false)
+        token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST)
             .token()
             .await
             .unwrap()
@@ -106,12 +107,12 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
     let fixture = shared_origin();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    let root = token_manager(&fixture, ROOT, &store, false);
-    let accepted = token_manager(&fixture, EVIL, &store, true);
+    let root = token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST);
+    let accepted = token_manager(&fixture, EVIL, &store, BroaderResource::Accepted);
     root.sign_in().await.unwrap();
     accepted.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
-    let later = token_manager(&fixture, EVIL, &store, false);
+    let later = token_manager(&fixture, EVIL, &store, OF_WHOLE_HOST);
     assert_eq!(
         text(&later).await.as_deref(),
         Some("t3"),
@@ -137,13 +138,13 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
         "the sign-in has accepted the resource"
     );
     assert_eq!(
-        text(&token_manager(&fixture, EVIL, &store, false))
+        text(&token_manager(&fixture, EVIL, &store, OF_WHOLE_HOST))
             .await
             .as_deref(),
         Some("t5")
     );
     assert_eq!(
-        text(&token_manager(&fixture, ROOT, &store, false))
+        text(&token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST))
             .await
             .as_deref(),
         Some("t4")
@@ -151,11 +152,11 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
 
     assert_eq!(later.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     assert_eq!(
-        text(&token_manager(&fixture, EVIL, &store, false)).await,
+        text(&token_manager(&fixture, EVIL, &store, OF_WHOLE_HOST)).await,
         None
     );
     assert_eq!(
-        text(&token_manager(&fixture, ROOT, &store, false))
+        text(&token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST))
             .await
             .as_deref(),
         Some("t4")
@@ -168,18 +169,24 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
 async fn a_sign_out_removes_every_token_that_could_be_used() {
     let fixture = shared_origin();
     let store = CredentialStore::in_memory();
-    token_manager(&fixture, EVIL, &store, true)
+    token_manager(&fixture, EVIL, &store, BroaderResource::Accepted)
         .sign_in()
         .await
         .unwrap();
-    let root = token_manager(&fixture, ROOT, &store, false);
+    let root = token_manager(&fixture, ROOT, &store, OF_WHOLE_HOST);
     assert_eq!(text(&root).await.as_deref(), Some("t1"));
     root.sign_in().await.unwrap();
     assert_eq!(store.tokens(root.start_url()).unwrap().len(), 2);
     assert_eq!(root.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     assert!(store.tokens(root.start_url()).unwrap().is_empty());
     assert_eq!(
-        text(&token_manager(&fixture, EVIL, &store, true)).await,
+        text(&token_manager(
+            &fixture,
+            EVIL,
+            &store,
+            BroaderResource::Accepted
+        ))
+        .await,
         None
     );
 }

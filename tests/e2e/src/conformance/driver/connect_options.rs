@@ -39,6 +39,6 @@ pub(super) fn options(url: &str, context: &Value, folder: &Scratch) -> anyhow::R
     } else {
         "--auto-consent"
     };
-    options.extend([grant, "--accept-broader-resource"].map(str::to_owned));
+    options.push(grant.to_owned());
     Ok(options)
 }

@@ -5,7 +5,7 @@ use std::{env, sync::Arc};
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_client::{
-    AuthorizerSettings, EnterpriseIdentity, NonInteractiveGrant,
+    AuthorizerSettings, BroaderResource, EnterpriseIdentity, NonInteractiveGrant,
     registration::{ClientAuthentication, ClientInformation, ClientKey},
 };
 use portcullis_mcp::Revision;
@@ -44,7 +44,7 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
     settings.revision_2025_03_26 = !revision.is_modern();
 
     // The user of a scenario accepts every question.
-    settings.accept_broader_resource = true;
+    settings.broader_resource = BroaderResource::Accepted;
     Ok(settings)
 }
 
