@@ -1,11 +1,8 @@
 //! `cargo xtask api`: a snapshot of the public API of each library crate.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use public_api::Builder;
 
 use xtask::{crate_rows, workspace};
@@ -19,10 +16,11 @@ const MAX_PRINTED: usize = 20;
 /// is set and a snapshot differs.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let folder = workspace::root().join(FOLDER);
-    let target = workspace::metadata()?.target_directory;
+    let documentation = workspace::metadata()?.target_directory.join("doc");
+    document()?;
     let mut changed = Vec::new();
     for name in crate_rows::libraries() {
-        let api = public_api(name, &target)?;
+        let api = public_api(name, &documentation)?;
         let file = folder.join(format!("{name}.txt"));
         let snapshot = fs::read_to_string(&file).unwrap_or_default();
         if api == snapshot {
@@ -49,35 +47,27 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the public items of a library crate, one per line.
-fn public_api(name: &str, target: &Path) -> anyhow::Result<String> {
+/// Writes the documentation of all libraries of the workspace as JSON. Only rustdoc gets its
+/// options, in variables, so that the dependencies are those of the check `docs`. Fails when cargo
+/// fails.
+fn document() -> anyhow::Result<()> {
     let script = workspace::root().join("xtask/src/api/rustdoc.sh");
-    let status = workspace::cargo(&[
-        "rustdoc",
-        "--quiet",
-        "--locked",
-        "--lib",
-        "--package",
-        name,
-        "--",
-    ])
-    .args([
-        "-Z",
-        "unstable-options",
-        "--output-format",
-        "json",
-        "--cap-lints",
-        "allow",
-    ])
-    .env("RUSTDOC", script)
-    .status()
-    .context("cargo could not be started")?;
-    if !status.success() {
-        bail!("cargo rustdoc of {name} ended with {status}");
-    }
-    let json: PathBuf = target
-        .join("doc")
-        .join(format!("{}.json", name.replace('-', "_")));
+    let status = workspace::cargo(&["doc", "--workspace", "--lib", "--no-deps"])
+        .args(["--quiet", "--locked"])
+        .env("RUSTDOC", script)
+        .env(
+            "RUSTDOCFLAGS",
+            "-Z unstable-options --output-format json --cap-lints allow",
+        )
+        .status()
+        .context("cargo could not be started")?;
+    ensure!(status.success(), "cargo doc ended with {status}");
+    Ok(())
+}
+
+/// Reads the public items of a library crate, one per line, from its documentation in `folder`.
+fn public_api(name: &str, folder: &Path) -> anyhow::Result<String> {
+    let json = folder.join(format!("{}.json", name.replace('-', "_")));
     let api = Builder::from_rustdoc_json(json)
         .omit_blanket_impls(true)
         .omit_auto_trait_impls(true)

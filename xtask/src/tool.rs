@@ -1,8 +1,10 @@
 //! Commands that are separate programs and are built only when they are needed.
 
+use std::process::Command;
+
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use xtask::workspace;
+use xtask::{built, workspace};
 
 /// The options that are passed to the program.
 #[derive(Args, Default)]
@@ -32,7 +34,10 @@ impl Arguments {
 
 /// A program of this workspace that implements a command.
 pub(crate) struct Tool {
-    /// The options with which `cargo run` builds and starts it.
+    /// Its name.
+    program: &'static str,
+    /// The options with which cargo builds it. With `--workspace` its dependencies have the
+    /// features with which `cargo test --workspace` builds them, so that it builds only the rest.
     cargo: &'static [&'static str],
     /// Its subcommand, if it has several.
     subcommand: Option<&'static str>,
@@ -40,43 +45,40 @@ pub(crate) struct Tool {
 
 impl Tool {
     /// The page of reason codes.
-    pub(crate) const REASON_CODES: Self = Self {
-        cargo: &["--package=portcullis-reason-codes-page"],
-        subcommand: None,
-    };
+    pub(crate) const REASON_CODES: Self = Self::new("portcullis-reason-codes-page");
     /// The flows of the real programs.
-    pub(crate) const E2E: Self = Self {
-        cargo: &["--package=portcullis-e2e"],
-        subcommand: Some("e2e"),
-    };
+    pub(crate) const E2E: Self = Self::new("portcullis-e2e").with("e2e");
     /// The public MCP conformance suite.
-    pub(crate) const CONFORMANCE: Self = Self {
-        cargo: &["--package=portcullis-e2e"],
-        subcommand: Some("conformance"),
-    };
+    pub(crate) const CONFORMANCE: Self = Self::new("portcullis-e2e").with("conformance");
     /// The packages of a release.
-    pub(crate) const DIST: Self = Self {
-        cargo: &["--package=portcullis-dist"],
-        subcommand: None,
-    };
+    pub(crate) const DIST: Self = Self::new("portcullis-dist");
     /// The fuzz targets, with the committed corpora.
-    pub(crate) const FUZZ_SMOKE: Self = Self {
-        cargo: &["--package=portcullis-fuzz-bodies", "--bin=replay"],
-        subcommand: None,
-    };
+    pub(crate) const FUZZ_SMOKE: Self = Self::new("replay");
     /// The benchmarks. Optimized, because an unoptimized load generator would measure itself. The
     /// programs that it measures have the same profile, so that dependencies are built once.
     pub(crate) const BENCH: Self = Self {
+        program: "portcullis-bench",
         cargo: &["--package=portcullis-bench", "--profile=dist"],
         subcommand: None,
     };
     /// The counts of instructions. Not optimized: they do not depend on the load generator.
-    pub(crate) const INSTRUCTIONS: Self = Self {
-        cargo: &["--package=portcullis-bench"],
-        subcommand: Some(Self::INSTRUCTIONS_NAME),
-    };
+    pub(crate) const INSTRUCTIONS: Self =
+        Self::new("portcullis-bench").with(Self::INSTRUCTIONS_NAME);
     /// The subcommand of [`Self::BENCH`] that is [`Self::INSTRUCTIONS`].
     pub(crate) const INSTRUCTIONS_NAME: &'static str = "instructions";
+
+    const fn new(program: &'static str) -> Self {
+        Self {
+            program,
+            cargo: &["--workspace"],
+            subcommand: None,
+        }
+    }
+
+    const fn with(mut self, subcommand: &'static str) -> Self {
+        self.subcommand = Some(subcommand);
+        self
+    }
 
     /// Runs a benchmark. Fails when it cannot be built or started, or fails itself.
     pub(crate) fn run_benchmark(arguments: &Arguments) -> anyhow::Result<()> {
@@ -89,13 +91,14 @@ impl Tool {
     /// Builds the program and runs it with these arguments. Fails when it cannot be built or
     /// started, or fails itself.
     pub(crate) fn run(&self, arguments: &Arguments) -> anyhow::Result<()> {
-        let mut command = workspace::cargo(&["run", "--quiet", "--locked"]);
-        command
-            .args(self.cargo)
-            .arg("--")
+        let options = [self.cargo, &["--bin", self.program, "--quiet", "--locked"]].concat();
+        let program = built::build(&options)?.program(self.program)?;
+        let status = Command::new(program)
             .args(self.subcommand)
-            .args(&arguments.passed);
-        let status = command.status().context("cargo could not be started")?;
+            .args(&arguments.passed)
+            .current_dir(workspace::root())
+            .status()
+            .with_context(|| format!("{} could not be started", self.program))?;
         ensure!(status.success(), "the command failed ({status})");
         Ok(())
     }

@@ -164,7 +164,7 @@ fn in_steps(
         block_on(metrics::run(folder, &mut progress))
     } else if arguments.replicas {
         progress = Progress::new(Unit::Seconds, replicas::LIMIT);
-        let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
+        let upstream = built::build(&["--workspace", "--bin=everything_server", "--locked"])?;
         let upstream = upstream.program("everything_server")?;
         let environment = replicas::Environment {
             program,

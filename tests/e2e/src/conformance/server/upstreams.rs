@@ -51,7 +51,7 @@ pub(super) struct Listening {
 /// Returns the servers that are built here or installed from npm. One whose packages cannot be
 /// installed is missing.
 pub(super) async fn all(target: &Path) -> anyhow::Result<Vec<Upstream>> {
-    let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
+    let rmcp = built::build(&["--workspace", "--bin=everything_server", "--locked"])?;
     let rmcp = rmcp
         .program("everything_server")?
         .to_string_lossy()
