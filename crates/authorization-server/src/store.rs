@@ -3,6 +3,7 @@
 use std::{error::Error, future::Future};
 
 use portcullis_metadata::Secret;
+use portcullis_reason_codes::ReasonCodes;
 
 use crate::{
     client::ClientRegistration,
@@ -159,20 +160,24 @@ pub enum Rotation {
 }
 
 /// Why a store cannot do what it must.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
 pub enum StoreError {
     /// A table is full, and nothing in it can be evicted.
     #[error("the store is full")]
+    #[code = "store.full"]
     Full,
     /// The grant has ended in the meantime.
     #[error("the session has ended")]
+    #[code = "store.grant_ended"]
     GrantEnded,
     /// The operating system gave no random bytes.
     #[error(transparent)]
+    #[code = "store.random"]
     Random(#[from] RandomError),
     /// The store cannot be reached, or failed.
     #[error("the store failed")]
+    #[code = "store.failed"]
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }
 

@@ -257,7 +257,11 @@ impl Broker {
     /// Logs an error of the store.
     pub(crate) fn store_failed(&self, error: &StoreError) {
         let source = error.source().unwrap_or(error);
-        tracing::error!(error = source, "the broker cannot use its store: {error}");
+        tracing::error!(
+            error.code = error.code(),
+            error = source,
+            "the broker cannot use its store: {error}"
+        );
     }
 
     /// Logs an error of the store, and returns what the client learns.

@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use portcullis_authorization_server::Params;
 use portcullis_metadata::syntax::has_media_type;
 
-pub(crate) use self::route::Route;
+pub(crate) use self::{callback::SignInError, route::Route};
 use crate::Broker;
 
 const FORM: &str = "application/x-www-form-urlencoded";

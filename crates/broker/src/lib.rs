@@ -14,6 +14,7 @@ mod observer;
 mod pages;
 mod policy;
 mod problem;
+mod reason_codes;
 mod recheck;
 mod records;
 mod rejected_application;
@@ -28,6 +29,7 @@ pub use ends::Ends;
 pub use grants::{EndGrantsError, EndedGrants, GrantFilter, GrantPage, GrantSummary};
 pub use keys::{BrokerKeys, KeysError};
 pub use observer::{BrokerEvent, BrokerObserver, EndReason, GrantOwner};
+pub use reason_codes::REASON_CODES;
 pub use settings::{
     BrokerProvider, BrokerResource, BrokerSettings, ClientSettings, IntrospectionClient, Lifetimes,
     Logo, PageSettings, ScopeGrant,

@@ -1,6 +1,7 @@
 //! The guides in `docs/guides`, the pages of `docs/use` and the README: their files are written and
 //! their commands executed, as a reader would.
 
+pub(crate) mod browser;
 mod document;
 #[cfg(test)]
 mod links;
@@ -41,10 +42,6 @@ pub(crate) struct Options {
 const COMMAND_LIMIT: Duration = Duration::from_secs(300);
 /// How long a command is repeated while a server that was started before it is not ready.
 const READY_LIMIT: Duration = Duration::from_secs(20);
-
-/// A browser that follows redirects and shows nothing. The development server consents
-/// automatically.
-const BROWSER: &str = "#!/bin/sh\nexec curl --silent --location --output /dev/null \"$1\"\n";
 
 /// Executes all guides and pages with commands, or the selected ones, and prints a line for each.
 /// Fails when a command fails, or its output is not what the guide shows, and when no command was
@@ -173,7 +170,9 @@ impl Desk {
     ) -> anyhow::Result<Self> {
         fs::create_dir_all(folder.join("home"))?;
         let browser = folder.join("browser");
-        fs::write(&browser, BROWSER)?;
+        let this = std::env::current_exe()?;
+        let script = format!("#!/bin/sh\nexec \"{}\" browser \"$1\"\n", this.display());
+        fs::write(&browser, script)?;
         fs::set_permissions(&browser, fs::Permissions::from_mode(0o755))?;
         let mut folders = vec![
             program

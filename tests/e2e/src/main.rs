@@ -41,6 +41,8 @@ mod test_client;
 mod test_user;
 
 use clap::{Parser, Subcommand};
+use portcullis_scenarios::block_on;
+use url::Url;
 
 /// End-to-end runs of the Portcullis workspace.
 #[derive(Parser)]
@@ -59,12 +61,19 @@ enum Run {
         #[command(subcommand)]
         part: conformance::Part,
     },
+    /// Visit a URL as the browser of a guide's reader does.
+    #[command(hide = true)]
+    Browser {
+        /// The URL.
+        url: Url,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().run {
         Run::E2e(arguments) => flows::run(&arguments),
         Run::Conformance { part } => conformance::run(&part),
+        Run::Browser { url } => block_on(guides::browser::visit(&url)),
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn codes() -> Codes {
     let lists = [
         portcullis_guard::REASON_CODES,
         portcullis_endpoint::REASON_CODES,
+        portcullis_broker::REASON_CODES,
         LISTS,
     ]
     .concat();

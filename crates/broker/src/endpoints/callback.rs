@@ -7,6 +7,7 @@ use portcullis_authorization_server::{
 };
 use portcullis_identity_provider::{Callback, Identity, ProviderError, ProviderTokens};
 use portcullis_metadata::{Scopes, Secret};
+use portcullis_reason_codes::ReasonCodes;
 
 use super::{BrokerRequest, respond};
 use crate::{
@@ -28,36 +29,32 @@ enum SignedIn {
 }
 
 /// Why a sign-in does not lead to a code.
-#[derive(Debug, thiserror::Error)]
-enum SignInError {
+#[derive(Debug, thiserror::Error, ReasonCodes)]
+pub(crate) enum SignInError {
     #[error(transparent)]
+    #[code(transparent)]
     Provider(#[from] ProviderError),
-    /// The user or the provider denied the sign-in.
+    /// The user cancelled at the identity provider, or the provider denied the sign-in.
     #[error("the sign-in was denied at the identity provider")]
+    #[code = "provider.denied"]
     Denied,
-    /// The provider answered with another error.
+    /// The identity provider answered with an error of its own.
     #[error("the identity provider answered with an error")]
+    #[code = "provider.error"]
     Failed,
     #[error(transparent)]
+    #[code(transparent)]
     Access(#[from] AccessDenial),
     #[error(transparent)]
+    #[code(transparent)]
     Store(#[from] StoreError),
+    /// No provider has the redirect URI, or the stored request of the client makes no code.
     #[error("the code cannot be issued")]
+    #[code = "broker.malformed"]
     Malformed,
 }
 
 impl SignInError {
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Provider(error) => error.code(),
-            Self::Denied => "provider.denied",
-            Self::Failed => "provider.error",
-            Self::Access(denial) => denial.code(),
-            Self::Store(_) => "broker.store",
-            Self::Malformed => "broker.malformed",
-        }
-    }
-
     /// Returns what the client learns. It has no detail of the provider (PR7).
     fn response(self) -> ErrorResponse {
         match self {
