@@ -132,6 +132,7 @@ async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> any
                         .with_context(|| format!("{page} has no {name}"))?,
                 )?;
             }
+            Step::Stop => stop(&mut running).await?,
             Step::Background { line } => {
                 commands += 1;
                 let name = format!("{commands:02}-running");
@@ -146,10 +147,15 @@ async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> any
             }
         }
     }
-    for mut program in running {
+    stop(&mut running).await?;
+    Ok(commands)
+}
+
+async fn stop(running: &mut Vec<Program>) -> anyhow::Result<()> {
+    for mut program in running.drain(..) {
         program.stop().await?;
     }
-    Ok(commands)
+    Ok(())
 }
 
 /// Where a guide is executed: a folder, and an environment in which nothing of the user's is

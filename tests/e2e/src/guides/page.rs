@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 /// - A block marked `console,not-run` is not executed. A comment before it states the reason:
 ///   `<!-- not run: REASON -->`. Only such a block can have commands of root (`# `).
 /// - `<!-- uses: PAGE/FILE -->` stands for that file of another guide.
+/// - `<!-- stop: everything -->` stands for the end of the commands that were left running.
 /// - `<!-- needs: NAME ... -->` lists programs without which the guide cannot be executed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
@@ -28,8 +29,10 @@ pub(super) enum Step {
     OtherFile { page: String, name: String },
     /// Runs a command to its end.
     Command { line: String, expected: Vec<String> },
-    /// Starts a command that runs until the guide ends.
+    /// Starts a command that runs until the next stop, or the end of the guide.
     Background { line: String },
+    /// Stops what runs.
+    Stop,
 }
 
 impl Page {
@@ -51,6 +54,9 @@ impl Page {
                     page: other.to_owned(),
                     name: name.to_owned(),
                 });
+            }
+            if comment(line, "stop:") == Some("everything") {
+                page.steps.push(Step::Stop);
             }
             ensure!(
                 !line.trim_start().starts_with("~~~"),
@@ -197,7 +203,7 @@ mod tests {
 
     const GUIDE: &str = "# A guide\n<!-- needs: nginx python3 -->\n<!-- uses: other/server.py -->\n```toml\n# portcullis.toml\nlisten = \"x\"\n```\n\
         ```toml\nlisten = \"a fragment\"\n```\n```console\n$ portcullis serve &\n$ curl \\\n  -i x\nHTTP/1.1 401\n...\n```\n\
-        <!-- not run: needs root -->\n```console,not-run\n$ rm x\n```\n";
+        <!-- not run: needs root -->\n```console,not-run\n$ rm x\n```\n\n<!-- stop: everything -->\n";
 
     #[test]
     fn files_and_commands_are_found() {
@@ -218,7 +224,7 @@ mod tests {
             page: "other".into(),
             name: "server.py".into(),
         };
-        assert_eq!(page.steps, [other, file, serve, curl]);
+        assert_eq!(page.steps, [other, file, serve, curl, Step::Stop]);
         assert_eq!(
             page.file("portcullis.toml"),
             Some("# portcullis.toml\nlisten = \"x\"\n")
