@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    advisories, api, installing, instruction_counts, layers, requirements,
+    advisories, api, installing, instruction_counts, layers, publishable, requirements,
     tool::{self, Tool},
 };
 
@@ -35,6 +35,7 @@ const CHECKS: &[Check] = &[
     Check::function("layers", layers::run),
     Check::function("requirements", || requirements::run(false)),
     Check::function("installing", || installing::run(true)),
+    Check::function("publishable", publishable::run),
     Check::cargo(
         "clippy",
         &[

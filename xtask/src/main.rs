@@ -12,6 +12,7 @@ mod crates;
 mod installing;
 mod instruction_counts;
 mod layers;
+mod publishable;
 mod requirements;
 mod tool;
 
