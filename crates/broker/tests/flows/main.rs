@@ -11,21 +11,26 @@
 
 mod administration;
 mod authorization;
+mod client_assertions;
 mod codes;
 mod consent;
 mod cookies;
+mod document_fetches;
 mod documents;
 mod ends;
 mod failing_records;
 mod log;
 mod page;
 mod provider;
+mod provider_users;
 mod random_requests;
 mod refresh;
 mod registration;
 mod rejected_application;
 mod remembered;
 mod replicas;
+mod resources;
+mod responses;
 mod sign_in;
 mod store;
 mod store_failures;
