@@ -7,8 +7,12 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use xtask::workspace;
 
 use super::program::Program;
+
+/// The version of pip, and its hashes.
+const PIP: &str = "tests/idp/pip.txt";
 
 /// Installs the packages of a requirements file, with the hashes that it has for all of them, into
 /// a virtual environment, unless that was done before, and returns its interpreter. Fails when
@@ -27,6 +31,12 @@ pub(crate) async fn python(
     let mut venv = Command::new("python3");
     venv.args(["-m", "venv"]).arg(folder);
     run("venv", venv, logs).await?;
+    // Older versions of pip require a hash for `name[extra]` even if `name` has one.
+    let mut newest = pip(&interpreter, "install");
+    newest
+        .args(["--require-hashes", "--requirement"])
+        .arg(workspace::root().join(PIP));
+    run("pip-itself", newest, logs).await?;
     let mut pip = pip(&interpreter, "install");
     pip.args(["--require-hashes", "--requirement"])
         .arg(requirements);
