@@ -12,26 +12,7 @@ from mcp import ClientSession
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.shared.auth import OAuthClientMetadata
-
-
-class Memory:
-    """Keeps the tokens and the registration."""
-
-    def __init__(self) -> None:
-        self.tokens = None
-        self.client = None
-
-    async def get_tokens(self):
-        return self.tokens
-
-    async def set_tokens(self, tokens) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self):
-        return self.client
-
-    async def set_client_info(self, client_info) -> None:
-        self.client = client_info
+from memory import Memory
 
 
 async def redirect(url: str) -> None:

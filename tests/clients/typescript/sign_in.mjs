@@ -5,29 +5,12 @@
 
 import { createInterface } from "node:readline";
 
-const [name, url] = process.argv.slice(2);
-const { Client, Transport, UnauthorizedError } = name === "v2" ? await versionTwo() : await versionOne();
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+import { load, oauthProvider, response } from "./sdk.mjs";
 
-const state = {};
-const provider = {
-  redirectUrl: "http://127.0.0.1:4321/callback",
-  clientMetadata: {
-    client_name: "TypeScript SDK",
-    redirect_uris: ["http://127.0.0.1:4321/callback"],
-    grant_types: ["authorization_code", "refresh_token"],
-    response_types: ["code"],
-    token_endpoint_auth_method: "none",
-  },
-  state: () => "state-of-the-sdk",
-  clientInformation: () => state.client,
-  saveClientInformation: (client) => void (state.client = client),
-  tokens: () => state.tokens,
-  saveTokens: (tokens) => void (state.tokens = tokens),
-  codeVerifier: () => state.verifier,
-  saveCodeVerifier: (verifier) => void (state.verifier = verifier),
-  redirectToAuthorization: (authorization) => console.log(`authorize ${authorization}`),
-};
+const [name, url] = process.argv.slice(2);
+const { Client, Transport, UnauthorizedError } = await load(name);
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const provider = oauthProvider("http://127.0.0.1:4321/callback", (authorization) => console.log(`authorize ${authorization}`));
 
 const transport = () => new Transport(new URL(url), { authProvider: provider });
 const first = transport();
@@ -37,31 +20,18 @@ try {
 } catch (error) {
   if (!(error instanceof UnauthorizedError)) throw error;
 }
-const parameters = new URL((await lines.next()).value).searchParams;
-await (name === "v2" ? first.finishAuth(parameters) : first.finishAuth(parameters.get("code")));
+await first.finishAuth(response(name, new URL((await lines.next()).value).searchParams));
 
 const client = new Client({ name: "sign-in", version: "1" });
 await client.connect(transport());
 console.log(`answer ${await add()}`);
-const before = state.tokens.refresh_token;
-state.tokens = { ...state.tokens, access_token: "invalid" };
+const before = provider.tokens().refresh_token;
+provider.saveTokens({ ...provider.tokens(), access_token: "invalid" });
 console.log(`refreshed ${await add()}`);
-if (state.tokens.refresh_token === before) throw new Error("the refresh token was not rotated");
+if (provider.tokens().refresh_token === before) throw new Error("the refresh token was not rotated");
 process.exit(0);
 
 async function add() {
   const result = await client.callTool({ name: "add", arguments: { a: 1, b: 2 } });
   return result.content[0].text;
-}
-
-async function versionTwo() {
-  const { Client, StreamableHTTPClientTransport, UnauthorizedError } = await import("@modelcontextprotocol/client");
-  return { Client, Transport: StreamableHTTPClientTransport, UnauthorizedError };
-}
-
-async function versionOne() {
-  const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-  const { UnauthorizedError } = await import("@modelcontextprotocol/sdk/client/auth.js");
-  return { Client, Transport: StreamableHTTPClientTransport, UnauthorizedError };
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use portcullis_scenarios::npm_install;
 use xtask::workspace;
 
 use super::program::Program;
@@ -64,5 +65,15 @@ pub(crate) async fn run(name: &str, mut command: Command, logs: &Path) -> anyhow
         "{program} ended with {status}: {}",
         running.last_lines()
     );
+    Ok(())
+}
+
+/// Installs the packages of a folder once, and copies scripts of it beside them, because Node.js looks
+/// for packages from where a script is. Fails when npm is missing or fails.
+pub(crate) async fn npm(folder: &Path, source: &Path, scripts: &[&str]) -> anyhow::Result<()> {
+    npm_install(folder, source).await?;
+    for script in scripts {
+        fs::copy(source.join(script), folder.join(script))?;
+    }
     Ok(())
 }

@@ -1,12 +1,10 @@
 //! [`Maker`]: the clients that sign in at a broker.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use portcullis_scenarios::npm_install;
 use url::Url;
 use xtask::workspace;
 
@@ -84,9 +82,7 @@ impl Maker {
             Self::TypescriptOne | Self::TypescriptTwo => {
                 let source = sources.join("typescript");
                 let folder = target.join("clients/typescript");
-                npm_install(&folder, &source).await?;
-                // Node.js looks for packages from where the script is.
-                fs::copy(source.join("sign_in.mjs"), folder.join("sign_in.mjs"))?;
+                install::npm(&folder, &source, &["sign_in.mjs", "sdk.mjs"]).await?;
                 Ok(Installed::Sdk(Sdk {
                     interpreter: "node".into(),
                     folder,

@@ -1,12 +1,10 @@
 use std::{
-    fs,
     io::Write as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::{ChildStdin, Command, Stdio},
 };
 
 use anyhow::{Context as _, anyhow};
-use portcullis_scenarios::npm_install;
 use xtask::workspace;
 
 use crate::{
@@ -67,11 +65,8 @@ impl Maker {
                 .env("PYTHONDONTWRITEBYTECODE", "1");
             return Ok(command);
         }
-        let folder = typescript(
-            &sources.join("typescript"),
-            &target.join("clients/typescript"),
-        )
-        .await?;
+        let folder = target.join("clients/typescript");
+        install::npm(&folder, &sources.join("typescript"), &["client.mjs"]).await?;
         let mut command = Command::new("node");
 
         // mcp-remote keeps files of its own.
@@ -82,14 +77,6 @@ impl Maker {
         command.current_dir(folder);
         Ok(command)
     }
-}
-
-/// Installs the packages beside a copy of the script, because Node.js looks for them from where the
-/// script is.
-async fn typescript(source: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
-    npm_install(folder, source).await?;
-    fs::copy(source.join("client.mjs"), folder.join("client.mjs"))?;
-    Ok(folder.to_owned())
 }
 
 /// A running client of another maker, with a session. It calls a tool when it is told to.
