@@ -14,9 +14,9 @@ use anyhow::Context as _;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::{
-    broker, chromium::Chromium, deployment::USER, devidp, guides, keycloak, metrics, oidc_provider,
-    progress::Progress, readers, recorder::Recorder, replicas, restarts, sign_in,
-    test_user::TestUser,
+    broker, broker_clients, chromium::Chromium, deployment::USER, devidp, guides, keycloak,
+    metrics, oidc_provider, progress::Progress, readers, recorder::Recorder, replicas, restarts,
+    sign_in, test_user::TestUser,
 };
 use portcullis_scenarios::block_on;
 use xtask::{built, checklist::Unit, workspace};
@@ -66,6 +66,14 @@ pub(crate) struct Arguments {
     /// client without them is skipped.
     #[arg(long, group = SEPARATE)]
     broker: bool,
+    /// Instead, have clients of many makers sign in at a broker, ask for a further scope, refresh an
+    /// expired token and continue after the grant was ended, and print one table. Needs Node.js and
+    /// Python; a client without them is skipped. The first run compiles a client on rmcp.
+    #[arg(long, group = SEPARATE)]
+    broker_clients: bool,
+    /// Try only this client; can be repeated.
+    #[arg(long, value_enum, value_name = "CLIENT", requires = "broker_clients")]
+    client: Vec<broker_clients::Maker>,
     /// Instead, execute the commands of the README, the guides in `docs/guides` and the pages of
     /// `docs/use`. A page whose programs are missing is skipped. The ports 3000, 3001, 8000, 8080
     /// and 9000 to 9002 must be free.
@@ -124,6 +132,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         block_on(restarts::run(&program, &target, &folder))
     } else if arguments.broker {
         block_on(broker::run(&program, &target, &folder))
+    } else if arguments.broker_clients {
+        block_on(broker_clients::run(
+            &program,
+            &target,
+            &folder,
+            &arguments.client,
+        ))
     } else if arguments.guides {
         block_on(guides::run(
             &program,

@@ -1,7 +1,7 @@
 //! Installs packages at pinned versions into the target folder.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -76,4 +76,22 @@ pub(crate) async fn npm(folder: &Path, source: &Path, scripts: &[&str]) -> anyho
         fs::copy(source.join(script), folder.join(script))?;
     }
     Ok(())
+}
+
+/// Builds a program of a package outside of the workspace, and returns its path. Fails when the
+/// build fails.
+pub(crate) async fn cargo(
+    folder: &Path,
+    source: &Path,
+    program: &str,
+    logs: &Path,
+) -> anyhow::Result<PathBuf> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .args(["build", "--quiet", "--locked", "--manifest-path"])
+        .arg(source.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(folder);
+    run("cargo", cargo, logs).await?;
+    Ok(folder.join("debug").join(program))
 }

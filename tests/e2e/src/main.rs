@@ -8,6 +8,7 @@
 
 mod authorization;
 mod broker;
+mod broker_clients;
 mod canary;
 mod cell;
 mod chromium;
@@ -98,6 +99,7 @@ mod tests {
             "--sign-in",
             "--restarts",
             "--broker",
+            "--broker-clients",
             "--guides",
             "--replicas",
             "--metrics",
