@@ -75,7 +75,11 @@ impl BrokerCall {
     {
         let (head, body) = request.into_parts();
         let (mut response, code) = match self.admit(&head, body).await {
-            Ok(response) => (response, None),
+            Ok(response) => {
+                let is_limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
+                let code = is_limited.then(|| Refusal::BrokerLimited.code());
+                (response, code)
+            }
             Err(answer) => (answer.response(), answer.code),
         };
         let request_id = RequestId::generate();

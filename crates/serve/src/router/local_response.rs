@@ -43,6 +43,9 @@ pub(super) enum Refusal {
     /// The broker already answers 512 requests, or receives the bodies of 1,024.
     #[code = "broker.busy"]
     BrokerBusy,
+    /// The client address exceeded a limit of the broker.
+    #[code = "broker.limited"]
+    BrokerLimited,
     /// The body of a request to the broker is longer than 32 KiB.
     #[code = "broker.body_too_large"]
     BrokerBodyTooLarge,

@@ -194,3 +194,31 @@ async fn a_request_outlives_its_connection() {
         tokio::task::yield_now().await;
     }
 }
+
+/// J1: requests beyond a limit of the broker have a reason code, so that a flood of them is summed in
+/// the log.
+#[tokio::test]
+async fn a_flood_is_summed_in_the_log() {
+    const FLOOD: usize = 40;
+    /// The registrations of one address in a minute.
+    const LIMIT: usize = 60;
+    let server = TestServer::new();
+    let registration = "POST /oauth/register HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nConnection: close\r\nContent-Type: \
+                        application/json\r\nContent-Length: 2\r\n\r\n{}";
+    for _ in 0..LIMIT {
+        assert_eq!(server.send(registration).await.status(), 400);
+    }
+    for _ in 0..FLOOD {
+        assert_eq!(server.send(registration).await.status(), 429);
+    }
+    let mut log = Vec::new();
+    server.state.load().access().flush(&mut log).unwrap();
+    let log = String::from_utf8(log).unwrap();
+    let limited: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("broker.limited"))
+        .collect();
+    assert_eq!(limited.len(), 10 + 1, "{limited:#?}");
+    let counted = format!(" count={} ", FLOOD - 10);
+    assert!(limited[10].contains(&counted), "{limited:#?}");
+}
