@@ -147,6 +147,7 @@ fn a_restart_continues_the_chain() {
         has_records: true,
         torn: Some(3),
         head: Some(head),
+        ..Opening::default()
     };
     let mut fixture = chained(opening);
     fixture.writer.write_queued();
@@ -157,15 +158,34 @@ fn a_restart_continues_the_chain() {
     assert_eq!(records[1]["audit.bytes"], 3);
 
     let mut rotated = chained(Opening {
-        has_records: false,
-        torn: None,
         head: Some(head),
+        ..Opening::default()
     });
     rotated.writer.write_queued();
     let first = &rotated.sink.records(0)[0];
     assert_eq!(first["event"], "audit.continued");
     assert_eq!(first["audit.previous"], head.to_string());
     assert_eq!(verified(&rotated).records, 2);
+}
+
+/// J4: a chain that begins because the former one cannot be continued says so.
+#[test]
+fn a_new_chain_is_recorded() {
+    for begins_new_chain in [false, true] {
+        let mut fixture = chained(Opening {
+            has_records: true,
+            begins_new_chain,
+            ..Opening::default()
+        });
+        fixture.writer.write_queued();
+        let first = &fixture.sink.records(0)[0];
+        assert_eq!(first["event"], "audit.started");
+        assert_eq!(
+            first["audit.new_chain"] == true,
+            begins_new_chain,
+            "{first}"
+        );
+    }
 }
 
 /// J4: without a key, records have neither number nor MAC.
