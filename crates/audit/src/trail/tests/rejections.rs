@@ -14,6 +14,8 @@ fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
 #[test]
 fn a_flood_has_one_record_a_second() {
     let mut fixture = Fixture::new(1 << 20);
+    // The second begins.
+    fixture.writer.write_queued();
     for number in 0..2 {
         (0..100).for_each(|_| fixture.record("/mcp", Some("token.malformed")));
         fixture.record("/mcp", None);
@@ -22,7 +24,7 @@ fn a_flood_has_one_record_a_second() {
         fixture.writer.write_queued();
         let records = fixture.sink.records(0);
         let decisions = of_event(&records, "decision").len();
-        assert_eq!(decisions, 10 + number + 1, "{records:#?}");
+        assert_eq!(decisions, 10 + number + 1);
         assert_eq!(of_event(&records, "rejections").len(), number + 1);
     }
     fixture.record("/mcp", Some("token.malformed"));
