@@ -330,7 +330,7 @@ mod tests {
             ),
             (
                 "[limits]\nmax_body = -1",
-                ["limits.max_body", "an integer", "non-negative"],
+                ["limits.max_body", "must not be negative", "non-negative"],
             ),
             (
                 "[limits]\nper_address = 5",

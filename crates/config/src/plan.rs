@@ -149,7 +149,12 @@ impl Plan {
         };
         let workers = errors.take("workers", workers(config.workers));
         let tls = optional(config.tls.as_ref(), |files| {
-            TlsFiles::for_clients(files, &sound_url, errors)
+            TlsFiles::for_clients(
+                files,
+                &sound_url,
+                !config.trusted_proxies.is_empty(),
+                errors,
+            )
         });
         let rates = rates::plan(config, errors);
         let session = sessions::plan(&config.session, &mut errors.table("session"));

@@ -11,9 +11,57 @@ pub(super) fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Optio
     (likeness(&best) >= least).then_some(best)
 }
 
+/// Suggests the known scope of which the written one is a misspelling. Empty if there is none: a
+/// scope that only begins alike can be another, weaker one.
+pub(super) fn intended_scope(written: &str, known: &[&str]) -> String {
+    known
+        .iter()
+        .find(|name| is_misspelling(written, name))
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
+}
+
+/// Whether the names differ by one typing error for each three characters of their last parts, and
+/// by two at most.
+fn is_misspelling(written: &str, name: &str) -> bool {
+    const MAX_ERRORS: usize = 2;
+    let last_part = |name: &str| {
+        let part = name.rsplit([':', '/', '.']).next().unwrap_or(name);
+        part.chars().count()
+    };
+    let errors = strsim::osa_distance(&written.to_lowercase(), &name.to_lowercase());
+    errors <= MAX_ERRORS && errors * 3 <= last_part(written).min(last_part(name))
+}
+
 /// Suggests the known name that is most similar to the written one.
 pub fn nearest(written: &str, known: &[&str]) -> String {
     similar(written, known, 0.0)
         .map(|name| format!("; did you mean `{name}`?"))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: a scope is suggested for a misspelling of it, and for no other scope.
+    #[test]
+    fn only_misspelled_scopes_have_a_suggestion() {
+        let known = ["mcp:tools", "mcp:admin", "read", "r", "v1"];
+        for (written, intended) in [
+            ("mcp:adimn", "mcp:admin"),
+            ("mcp:admins", "mcp:admin"),
+            ("mpc:tools", "mcp:tools"),
+            ("mcp_tools", "mcp:tools"),
+            ("MCP:Tools", "mcp:tools"),
+            ("raed", "read"),
+        ] {
+            let expected = format!("; did you mean `{intended}`?");
+            assert_eq!(intended_scope(written, &known), expected, "{written}");
+        }
+        for written in ["mcp:write", "mcp:adm", "mcp:to", "w", "v2", "write", ""] {
+            assert_eq!(intended_scope(written, &known), "", "{written}");
+        }
+        assert_eq!(intended_scope("mcp:adimn", &["mcp:tools"]), "");
+    }
 }

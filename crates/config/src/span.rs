@@ -1,24 +1,105 @@
 //! Durations in configuration values: `30m`, `24h`, `5s`.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{borrow::Cow, cmp::Ordering, fmt, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A length of time in the configuration, written as `250ms`, `5s`, `30m` or `24h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub Duration);
+///
+/// It is shown as it was written if it has one unit. Two are equal if they are equally long.
+#[derive(Clone, Copy, Debug)]
+pub struct Span(pub Duration, Unit);
+
+/// The unit that a length of time was written with, as in [`UNITS`]. `None` if it has several.
+type Unit = Option<&'static str>;
+
+/// The units that can be written, and their lengths.
+const UNITS: [(&str, Duration); 22] = {
+    const SECOND: Duration = Duration::from_secs(1);
+    const MINUTE: Duration = Duration::from_secs(60);
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+    [
+        ("ms", Duration::from_millis(1)),
+        ("msec", Duration::from_millis(1)),
+        ("s", SECOND),
+        ("sec", SECOND),
+        ("secs", SECOND),
+        ("second", SECOND),
+        ("seconds", SECOND),
+        ("m", MINUTE),
+        ("min", MINUTE),
+        ("mins", MINUTE),
+        ("minute", MINUTE),
+        ("minutes", MINUTE),
+        ("h", HOUR),
+        ("hr", HOUR),
+        ("hour", HOUR),
+        ("hours", HOUR),
+        ("d", DAY),
+        ("day", DAY),
+        ("days", DAY),
+        ("w", WEEK),
+        ("week", WEEK),
+        ("weeks", WEEK),
+    ]
+};
 
 impl Span {
+    /// What errors name as the expected type.
+    pub(crate) const EXPECTED: &str = "a duration with a unit";
+
+    /// Creates one that was not written.
+    pub const fn new(length: Duration) -> Self {
+        Self(length, None)
+    }
+
     /// A number of seconds.
     pub const fn secs(secs: u64) -> Self {
-        Self(Duration::from_secs(secs))
+        Self::new(Duration::from_secs(secs))
+    }
+
+    /// Reads a written one.
+    fn parse(text: &str) -> Option<Self> {
+        let length = humantime::parse_duration(text).ok()?;
+        let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
+        let known = UNITS.iter().map(|(name, _)| *name);
+        Some(Self(length, known.into_iter().find(|name| *name == unit)))
+    }
+}
+
+impl PartialEq for Span {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Span {}
+
+impl PartialOrd for Span {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Span {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        humantime::format_duration(self.0).fmt(f)
+        let written = UNITS.iter().find(|(name, _)| Some(*name) == self.1);
+        match written {
+            Some((name, unit)) => {
+                let count = self.0.as_nanos() / unit.as_nanos();
+                write!(f, "{count}{name}")
+            }
+            None => humantime::format_duration(self.0).fmt(f),
+        }
     }
 }
 
@@ -40,13 +121,18 @@ impl de::Visitor<'_> for SpanVisitor {
     type Value = Span;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a duration with a unit")
+        f.write_str(Span::EXPECTED)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-        humantime::parse_duration(text).map(Span).map_err(|_| {
+        Span::parse(text).ok_or_else(|| {
+            let problem = if text.trim_start().starts_with('-') {
+                "must not be negative"
+            } else {
+                "is not a duration"
+            };
             E::custom(format!(
-                "{text:?} is not a duration; write a number and a unit, such as \"30m\""
+                "{text:?} {problem}; write a number and a unit, such as \"30m\""
             ))
         })
     }
@@ -72,9 +158,38 @@ mod tests {
 
     #[test]
     fn written_and_read_back() {
-        for text in ["250ms", "5s", "30m", "1day"] {
+        for text in [
+            "250ms", "5s", "30m", "1day", "24h", "90m", "1h 30m", "90min", "0s", "0m", "7d",
+            "2weeks", "1500ms", "86400s",
+        ] {
             let span: Span = serde_json::from_value(text.into()).unwrap();
             assert_eq!(span.to_string(), text);
+        }
+    }
+
+    /// All units are those of the parser, and the bounds of a range do not depend on the unit.
+    #[test]
+    fn units_have_their_lengths() {
+        for (unit, length) in UNITS {
+            assert_eq!(
+                humantime::parse_duration(&format!("1{unit}")).ok(),
+                Some(length),
+                "{unit}"
+            );
+        }
+        let day = Span::parse("24h").unwrap();
+        assert_eq!(day, Span::secs(86_400));
+        assert!((Span::secs(1)..=Span::parse("1d").unwrap()).contains(&day));
+    }
+
+    #[test]
+    fn negative_ones_are_refused_as_such() {
+        for text in ["-1", "-1m", " -5s"] {
+            let error = serde_json::from_value::<Span>(text.into()).unwrap_err();
+            assert!(
+                error.to_string().contains("must not be negative"),
+                "{error}"
+            );
         }
     }
 

@@ -13,7 +13,12 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     let position = text.floor_char_boundary(error.span().map_or(end, |span| span.start.min(end)));
     let line_number = line_at(text, position);
     let line = text.lines().nth(line_number - 1).unwrap_or_default();
-    let key = table_above(text, line_number).join(&key_of(line));
+    let key = if is_header(line) {
+        // It belongs to no table above.
+        KeyPath::default()
+    } else {
+        table_above(text, line_number).join(&key_of(line))
+    };
     let problem = error
         .message()
         .split_whitespace()
@@ -62,6 +67,12 @@ fn table_above(text: &str, line_number: usize) -> KeyPath {
     path
 }
 
+/// Whether a line is a header of a table, possibly without some brackets.
+fn is_header(line: &str) -> bool {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    line.starts_with('[') && !line.contains(['=', ',', '{'])
+}
+
 /// Returns the key at the start of a line; the root if there is none.
 fn key_of(line: &str) -> KeyPath {
     let line = line.trim_start_matches(['\u{feff}', ' ', '\t']);
@@ -96,7 +107,7 @@ fn fix(text: &str, line: &str, problem: &str) -> &'static str {
         "replace the typographic quotes by \""
     } else if problem.contains("escape") || problem.contains("unicode") {
         "write each backslash twice, or put the value in single quotes"
-    } else if line.trim_start().starts_with('[') && !line.contains('=') {
+    } else if is_header(line) {
         "write a header as [table], or [[table]] for one of several, on a line of its own"
     } else if !key.is_root() && value.is_empty() {
         "write a value after the equals sign, such as a text in double quotes"
@@ -167,7 +178,6 @@ mod tests {
                 "2: listen: ",
                 "remove one",
             ),
-            ("[session]\n[limits]\n[session]\n", "3: ", "already above"),
             ("realm = “mcp”\n", "1: realm: ", "typographic"),
             ("key = \"C:\\Users\\x\"\n", "1: key: ", "backslash twice"),
             (
@@ -178,6 +188,16 @@ mod tests {
             ("default = yes\n", "1: default: ", "true or false"),
             ("a = [\"b\" \"c\"]\n", "1: a: ", "commas"),
             ("[resource\nendpoint = \"/mcp\"\n", "1: ", "header"),
+            (
+                "[[issuer]]\nleeway = \"5s\"\n\n[[resource]\nendpoint = \"/mcp\"\n",
+                "4: invalid table header",
+                "[[table]]",
+            ),
+            (
+                "[session]\n[limits]\n[session]\n",
+                "3: invalid table header duplicate key",
+                "already above",
+            ),
             ("// comment\n", "1: ", "begin a comment with #"),
         ] {
             let (line, message) = error(text);

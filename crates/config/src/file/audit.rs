@@ -86,7 +86,7 @@ fn default_audit_queue() -> usize {
 }
 
 fn default_usage_interval() -> Span {
-    Span(AuditSettings::DEFAULT_USAGE_INTERVAL)
+    Span::new(AuditSettings::DEFAULT_USAGE_INTERVAL)
 }
 
 fn default_usage_rows() -> usize {

@@ -163,8 +163,8 @@ pub struct Jwks {
 impl Default for Jwks {
     fn default() -> Self {
         Self {
-            cooldown: Span(IssuerSettings::DEFAULT_COOLDOWN),
-            max_stale: Span(IssuerSettings::DEFAULT_MAX_STALE),
+            cooldown: Span::new(IssuerSettings::DEFAULT_COOLDOWN),
+            max_stale: Span::new(IssuerSettings::DEFAULT_MAX_STALE),
         }
     }
 }
@@ -174,5 +174,5 @@ fn default_algorithms() -> Vec<String> {
 }
 
 fn default_leeway() -> Span {
-    Span(IssuerSettings::DEFAULT_LEEWAY)
+    Span::new(IssuerSettings::DEFAULT_LEEWAY)
 }

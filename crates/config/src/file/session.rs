@@ -48,8 +48,8 @@ pub enum WithoutState {
 impl Default for Session {
     fn default() -> Self {
         Self {
-            idle_timeout: Span(SessionSettings::DEFAULT_IDLE_TIMEOUT),
-            lifetime: Span(SessionSettings::DEFAULT_LIFETIME),
+            idle_timeout: Span::new(SessionSettings::DEFAULT_IDLE_TIMEOUT),
+            lifetime: Span::new(SessionSettings::DEFAULT_LIFETIME),
             max_total: SessionSettings::DEFAULT_MAX_TOTAL,
             max_per_owner: SessionSettings::DEFAULT_MAX_PER_OWNER,
             max_per_subject: None,

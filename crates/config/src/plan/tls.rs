@@ -1,5 +1,6 @@
 //! Certificate and key files: validation of `[tls]`.
 
+mod name;
 mod validity;
 
 use std::{
@@ -28,6 +29,8 @@ pub struct TlsFiles {
     key: PathBuf,
     /// The name of the table in the configuration.
     table: &'static str,
+    /// That clients reject the certificate at `base_url`.
+    other_name: Option<Invalidity>,
     first: Loaded,
 }
 
@@ -49,13 +52,14 @@ impl TlsFiles {
     /// Fails when `base_url` is plain `http`, or the files cannot be used, with an error for each
     /// fault.
     pub fn new(configured: &file::Tls, base_url: &Url) -> Result<Self, Vec<Diagnostic>> {
-        Diagnostics::collect(|errors| Self::for_clients(configured, base_url, errors))
+        Diagnostics::collect(|errors| Self::for_clients(configured, base_url, false, errors))
     }
 
-    /// As [`TlsFiles::new`]; adds the errors.
+    /// As [`TlsFiles::new`]; adds the errors. Clients do not see the certificate behind a proxy.
     pub(super) fn for_clients(
         configured: &file::Tls,
         base_url: &Url,
+        is_behind_proxy: bool,
         errors: &mut Diagnostics<'_>,
     ) -> Option<Self> {
         let is_https = base_url.scheme() == "https";
@@ -66,7 +70,12 @@ impl TlsFiles {
                 format!("tls is set, and base_url = \"{base_url}\" is plain http; {fix}"),
             );
         }
-        Self::for_listener(configured, "tls", &mut errors.table("tls")).filter(|_| is_https)
+        let mut files = Self::for_listener(configured, "tls", &mut errors.table("tls"))?;
+        if !is_behind_proxy {
+            let own = files.first.certificate.end_entity_cert().ok();
+            files.other_name = own.and_then(|own| name::mismatch(own, base_url, &files.key_text()));
+        }
+        is_https.then_some(files)
     }
 
     /// Returns the files of the table with this name, for a listener that is not at `base_url`.
@@ -84,6 +93,7 @@ impl TlsFiles {
             certificates: certificates.clone(),
             key: key.clone(),
             table,
+            other_name: None,
             first,
         })
     }
@@ -111,14 +121,25 @@ impl TlsFiles {
 
     /// Returns the problem of the validity of the certificate at this time, and the fix.
     pub fn invalidity(&self, now: UnixTime) -> Option<Invalidity> {
-        let key = format!(
-            "{}.certificates = {}",
-            self.table,
-            self.certificates.display()
-        );
+        let key = self.key_text();
         self.first
             .validity
             .and_then(|validity| validity.at(now, &key))
+    }
+
+    /// Returns that the certificate is not for the host of `base_url`, and the fix. `None` also
+    /// behind a proxy and for administrators.
+    pub fn other_name(&self) -> Option<&Invalidity> {
+        self.other_name.as_ref()
+    }
+
+    /// The key of the certificates with its value.
+    fn key_text(&self) -> String {
+        format!(
+            "{}.certificates = {}",
+            self.table,
+            self.certificates.display()
+        )
     }
 
     /// Returns the times between which the certificate is valid, if they can be read.
@@ -132,11 +153,17 @@ impl TlsFiles {
     }
 }
 
-/// Warns of certificates that are not valid, or not for long.
+/// Warns of certificates that are not valid, or not for long, or not for the host of `base_url`.
 pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Diagnostic> {
     let now = SystemClock::new().now();
-    let invalid = files.filter_map(|files| files.invalidity(now));
-    invalid
+    files
+        .flat_map(|files| {
+            files
+                .other_name
+                .clone()
+                .into_iter()
+                .chain(files.invalidity(now))
+        })
         .map(|found| {
             Diagnostic::new(
                 &KeyPath::default(),
@@ -173,6 +200,12 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
     })
 }
 
+/// Whether a PEM file has a key that needs a passphrase, in PKCS #8 or in the traditional form.
+fn is_encrypted_key(pem: &[u8]) -> bool {
+    let has = |text: &[u8]| pem.windows(text.len()).any(|part| part == text);
+    has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
+}
+
 fn versions(certificates: &Path, key: &Path) -> [Option<FileVersion>; 2] {
     [certificates, key].map(FileVersion::of)
 }
@@ -199,10 +232,41 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let text = files::read(name, file)?;
+    ensure!(
+        !is_encrypted_key(&text),
+        "{name} = {file} is an encrypted private key, for which nobody can enter the passphrase; name one that `openssl pkey -in \
+         {file} -out NEW_FILE` has decrypted, which only the user of the service can read",
+        file = file.display()
+    );
     parse(&text).with_context(|| {
         format!(
             "{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}",
             file.display()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: a key that needs a passphrase is named as such.
+    #[test]
+    fn an_encrypted_key_is_named() {
+        for pem in [
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+            "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n",
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, pem).unwrap();
+            let file = file.path();
+            let error = read(file, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice)
+                .unwrap_err()
+                .to_string();
+            let start = format!("key = {} is an encrypted private key", file.display());
+            assert!(error.starts_with(&start), "{error}");
+            assert!(error.contains("openssl pkey -in"), "{error}");
+        }
+        assert!(!is_encrypted_key(b"-----BEGIN PRIVATE KEY-----\nAAAA\n"));
+    }
 }

@@ -13,7 +13,7 @@ use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
-use crate::{Config, Diagnostic, KeyPath, file::Authorization, nearest};
+use crate::{Config, Diagnostic, KeyPath, file::Authorization, nearest, similar::intended_scope};
 
 use crate::container::is_container;
 
@@ -133,7 +133,7 @@ fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
     let supported: Vec<_> = supported.iter().map(String::as_str).collect();
     format!(
         "{key} has {scope:?}, which is missing in scopes_supported, so clients do not request it; correct it or add it there{}",
-        nearest(scope, &supported)
+        intended_scope(scope, &supported)
     )
 }
 

@@ -13,7 +13,7 @@ use super::{
     unknown_key::KeyFix,
 };
 use crate::{
-    KeyPath, Segment, TomlLines, schema,
+    KeyPath, Segment, Span, TomlLines, schema,
     similar::similar,
     toml_text,
     type_names::{expected_type, type_of},
@@ -154,6 +154,14 @@ fn wrong_type(
         let header = key.header();
         return format!("{key} is a single table; write [[{header}]] instead of [{header}]");
     }
+    if is_negative(found) && is_never_negative(expected) {
+        let example = example(key).map(|example| format!(", such as {example}"));
+        return format!(
+            "{key} must not be negative; expected {}{}",
+            expected_type(expected),
+            example.unwrap_or_default()
+        );
+    }
     let type_of_key = schema::type_name(key);
     let is_quoted = |value: Option<&Value>| match (value.and_then(Value::as_str), type_of_key) {
         (Some(text), Some("integer")) => text.trim().parse::<i64>().is_ok(),
@@ -171,6 +179,22 @@ fn wrong_type(
         "{key} is {}; expected {}{fix}",
         type_of(found),
         expected_type(expected)
+    )
+}
+
+fn is_negative(found: &Actual) -> bool {
+    match found {
+        Actual::Signed(number) => *number < 0,
+        Actual::Float(number) => *number < 0.0,
+        _ => false,
+    }
+}
+
+/// Whether no value of a type, as serde names it, is negative.
+fn is_never_negative(expected: &str) -> bool {
+    matches!(
+        expected_type(expected),
+        "a non-negative integer" | Span::EXPECTED
     )
 }
 

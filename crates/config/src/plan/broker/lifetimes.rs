@@ -30,7 +30,7 @@ pub(super) fn plan(broker: &Broker, errors: &mut Diagnostics<'_>) -> Option<Life
         max_unchecked,
         ..
     } = broker;
-    let grant = grant_lifetime.unwrap_or(Span(Lifetimes::default().grant));
+    let grant = grant_lifetime.unwrap_or(Span::new(Lifetimes::default().grant));
     let in_ranges = [
         errors.take(
             "access_token_lifetime",

@@ -9,6 +9,7 @@ use crate::{
     file::{self, Authorization, BrokerIntrospection},
     nearest,
     plan::ResourcePlan,
+    similar::intended_scope,
 };
 
 /// The resources for which the broker issues tokens, with their endpoints.
@@ -72,7 +73,7 @@ impl<'a> BrokerResources<'a> {
         if known.contains(&scope) {
             return Ok(());
         }
-        let fix = nearest(scope, &known);
+        let fix = intended_scope(scope, &known);
         bail!(
             "{key} has {scope:?}, and no resource has this scope; correct it, or add it to scopes_supported of a resource{fix}"
         )

@@ -24,7 +24,7 @@ pub struct Validity {
 }
 
 /// Why a certificate is not valid, or not for long.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalidity {
     /// Clients reject the certificate now.
     pub is_rejected: bool,

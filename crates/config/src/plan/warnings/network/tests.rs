@@ -1,0 +1,303 @@
+use super::*;
+use crate::from_text;
+
+/// The settings of one configuration.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    listen: &'static str,
+    base_url: &'static str,
+    upstream: &'static str,
+    /// A further line at the top of the file.
+    more: &'static str,
+}
+
+/// A server behind a proxy on the same machine, without a warning.
+const BEHIND_PROXY: Setup = Setup {
+    listen: "127.0.0.1:3000",
+    base_url: "https://mcp.example.com",
+    upstream: "http://127.0.0.1:8000/mcp",
+    more: "",
+};
+/// A server on loopback, without a warning.
+const LOCAL: Setup = Setup {
+    base_url: "http://127.0.0.1:3000",
+    ..BEHIND_PROXY
+};
+const TLS: &str = "tls = { certificates = \"c\", key = \"k\" }";
+const PROXY: &str = "trusted_proxies = [\"10.0.0.0/8\"]";
+const TLS_BEHIND_PROXY: &str =
+    "trusted_proxies = [\"127.0.0.1\"]\ntls = { certificates = \"c\", key = \"k\" }";
+
+fn warned(setup: Setup, is_container: bool) -> Vec<String> {
+    let Setup {
+        listen,
+        base_url,
+        upstream,
+        more,
+    } = setup;
+    let config = from_text(&format!(
+        "listen = \"{listen}\"\nbase_url = \"{base_url}\"\n{more}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = {{ http \
+         = \"{upstream}\" }}"
+    ));
+    let mut warnings = Vec::new();
+    warn(
+        &config.unwrap(),
+        &Url::parse(base_url).unwrap(),
+        is_container,
+        &mut warnings,
+    );
+    warnings
+}
+
+/// J9: addresses that fit cause no warning.
+#[test]
+fn sound_addresses_cause_no_warning() {
+    for setup in [
+        BEHIND_PROXY,
+        LOCAL,
+        Setup {
+            base_url: "http://localhost:3000",
+            ..LOCAL
+        },
+        Setup {
+            listen: "[::1]:3000",
+            base_url: "http://[::1]:3000",
+            ..LOCAL
+        },
+        Setup {
+            listen: "127.0.0.1:0",
+            ..LOCAL
+        },
+        Setup {
+            base_url: "http://127.0.0.1:8080",
+            more: PROXY,
+            ..LOCAL
+        },
+        Setup {
+            listen: "0.0.0.0:3000",
+            base_url: "http://localhost:8080",
+            ..LOCAL
+        },
+        Setup {
+            listen: "10.0.0.5:3000",
+            upstream: "http://10.0.0.6:3000/mcp",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            listen: "0.0.0.0:3000",
+            upstream: "http://mcp:3000/mcp",
+            more: PROXY,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            listen: "0.0.0.0:443",
+            upstream: "https://[fd00::1]/mcp",
+            more: TLS,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            listen: "0.0.0.0:8443",
+            upstream: "https://tools.internal/mcp",
+            more: TLS,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            upstream: "http://tools.svc.cluster.local:8000/mcp",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            upstream: "https://backend.example.net/mcp",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            upstream: "http://172.17.0.1:8000/mcp",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            listen: "10.0.0.5:3000",
+            upstream: "http://0.0.0.0:3000/mcp",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            listen: "127.0.0.1:3443",
+            base_url: "https://localhost:3443",
+            more: TLS,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            base_url: "https://localhost:3443",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            more: TLS_BEHIND_PROXY,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            base_url: "https://localhost:3443",
+            more: TLS_BEHIND_PROXY,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            upstream: "https://mcp.example.com/backend",
+            ..BEHIND_PROXY
+        },
+    ] {
+        assert_eq!(warned(setup, false), Vec::<String>::new(), "{setup:?}");
+    }
+}
+
+/// J9: the network of a container decides who can connect to its port.
+#[test]
+fn an_open_listener_of_a_container_causes_no_warning() {
+    let open = Setup {
+        listen: "0.0.0.0:3000",
+        ..BEHIND_PROXY
+    };
+    assert_eq!(warned(open, false).len(), 1);
+    assert_eq!(warned(open, true), Vec::<String>::new());
+}
+
+/// J9: addresses that do not fit, an open listener, and upstreams that are public or this
+/// server cause a warning.
+#[test]
+fn unsound_addresses_cause_a_warning() {
+    const OF_UPSTREAM: &str = "resource[0].upstream.http = ";
+    for (setup, start, words) in [
+        (
+            Setup {
+                listen: "0.0.0.0:3000",
+                ..BEHIND_PROXY
+            },
+            "listen = ",
+            "set [tls]",
+        ),
+        (
+            Setup {
+                listen: "[::]:3000",
+                ..BEHIND_PROXY
+            },
+            "listen = ",
+            "trusted_proxies",
+        ),
+        (
+            Setup {
+                base_url: "http://127.0.0.1:4000",
+                ..LOCAL
+            },
+            "base_url = ",
+            "another port",
+        ),
+        (
+            Setup {
+                base_url: "http://[::1]:3000",
+                ..LOCAL
+            },
+            "base_url = ",
+            "another address",
+        ),
+        (
+            Setup {
+                listen: "10.0.0.5:443",
+                ..BEHIND_PROXY
+            },
+            "base_url = ",
+            "plain http",
+        ),
+        (
+            Setup {
+                base_url: "https://localhost:3000",
+                ..LOCAL
+            },
+            "base_url = ",
+            "plain http",
+        ),
+        (
+            Setup {
+                base_url: "https://localhost:3443",
+                more: TLS,
+                ..BEHIND_PROXY
+            },
+            "base_url = ",
+            "another port",
+        ),
+        (
+            Setup {
+                more: TLS,
+                ..BEHIND_PROXY
+            },
+            "base_url = ",
+            "\"0.0.0.0:443\"",
+        ),
+        (
+            Setup {
+                upstream: "http://localhost:3000/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "itself",
+        ),
+        (
+            Setup {
+                upstream: "http://[::ffff:127.0.0.1]:3000/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "itself",
+        ),
+        (
+            Setup {
+                upstream: "http://0.0.0.0:3000/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "itself",
+        ),
+        (
+            Setup {
+                upstream: "https://mcp.example.com/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "itself",
+        ),
+        (
+            Setup {
+                upstream: "http://203.0.113.9/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "public",
+        ),
+        (
+            Setup {
+                upstream: "https://[2620:fe::fe]/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "public",
+        ),
+        (
+            Setup {
+                upstream: "http://backend.example.com:8000/mcp",
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "plain http to a public name",
+        ),
+        (
+            Setup {
+                listen: "0.0.0.0:80",
+                upstream: "http://127.0.0.1/mcp",
+                more: PROXY,
+                ..BEHIND_PROXY
+            },
+            OF_UPSTREAM,
+            "itself",
+        ),
+    ] {
+        let warnings = warned(setup, false);
+        assert_eq!(warnings.len(), 1, "{setup:?}: {warnings:?}");
+        assert!(warnings[0].starts_with(start), "{warnings:?}");
+        assert!(warnings[0].contains(words), "{warnings:?}");
+    }
+}
