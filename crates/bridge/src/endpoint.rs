@@ -114,6 +114,7 @@ impl Endpoint {
                 .map_err(McpError::Authorization)?;
             headers.extend(self.settings.headers.clone());
             let had_token = headers.contains_key(header::AUTHORIZATION);
+            let sent_to = attempt.url.clone();
             let OpenResponse {
                 status,
                 headers,
@@ -123,7 +124,7 @@ impl Endpoint {
                 Ok(response) => response,
                 Err(error) => {
                     let Some(delay) = retries.delay_after_error(&error) else {
-                        return Err(McpError::Fetch(error));
+                        return Err(McpError::unreachable(&sent_to, error));
                     };
                     sleep(delay).await;
                     continue;

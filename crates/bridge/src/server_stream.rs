@@ -62,7 +62,7 @@ async fn renew(context: &Arc<Context>, lost: &Session) {
             reason = error.code(),
             "the session is lost, and no other could be opened for now"
         );
-        if !matches!(error, McpError::Fetch(_) | McpError::Status { .. }) {
+        if !error.is_network_failure() && !matches!(error, McpError::Status { .. }) {
             return;
         }
     }
@@ -190,7 +190,9 @@ async fn open(
             );
             Err(OpenFailure::Rejected(response.status))
         }
-        Err(McpError::Fetch(_)) => Err(OpenFailure::Temporary(RetryAfter::default())),
+        Err(error) if error.is_network_failure() => {
+            Err(OpenFailure::Temporary(RetryAfter::default()))
+        }
         Err(error) => {
             tracing::debug!(
                 reason = error.code(),

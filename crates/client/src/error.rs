@@ -20,8 +20,14 @@ pub enum ClientError {
     #[error(transparent)]
     StartUrl(#[from] StartUrlError),
     /// The resource could not be reached.
-    #[error("cannot reach the resource")]
-    Resource(#[source] FetchError),
+    #[error("cannot reach {start}")]
+    Resource {
+        /// The start URL.
+        start: StartUrl,
+        /// The reason.
+        #[source]
+        error: FetchError,
+    },
     /// The resource redirected to a URL that is not followed.
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
@@ -175,10 +181,12 @@ pub enum ClientError {
     #[error("the token type is not supported")]
     UnsupportedTokenType,
     /// An endpoint of the authorization server could not be reached.
-    #[error("cannot reach the {endpoint} endpoint")]
+    #[error("cannot reach the {endpoint} endpoint {url}")]
     Endpoint {
         /// The endpoint.
         endpoint: &'static str,
+        /// Its URL, without the query.
+        url: String,
         /// The reason.
         #[source]
         error: FetchError,
@@ -257,7 +265,7 @@ impl ClientError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::StartUrl(error) => error.code(),
-            Self::Resource(error) | Self::Endpoint { error, .. } => error.code(),
+            Self::Resource { error, .. } | Self::Endpoint { error, .. } => error.code(),
             Self::Redirected(_) => "client.redirected",
             Self::NotChallenged { .. } => "client.not_challenged",
             Self::Discovery(error) => error.code(),

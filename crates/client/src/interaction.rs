@@ -139,8 +139,14 @@ pub enum InteractionError {
     #[error("the sign-in was not completed in time")]
     TimedOut,
     /// The authorization endpoint could not be fetched.
-    #[error("cannot fetch the authorization endpoint")]
-    Fetch(#[source] FetchError),
+    #[error("cannot reach the authorization endpoint {url}")]
+    Fetch {
+        /// Its URL, without the query.
+        url: String,
+        /// The reason.
+        #[source]
+        error: FetchError,
+    },
     /// The authorization endpoint did not redirect back at once: it requires a user.
     #[error("the authorization endpoint requires a user (status {status})")]
     UserRequired {
@@ -164,7 +170,7 @@ impl InteractionError {
             Self::OpenedTwice => "interaction.opened_twice",
             Self::NoRandomness => "interaction.no_randomness",
             Self::TimedOut => "interaction.timed_out",
-            Self::Fetch(error) => error.code(),
+            Self::Fetch { error, .. } => error.code(),
             Self::UserRequired { .. } => "interaction.wants_a_person",
             Self::RedirectedElsewhere => "interaction.redirected_elsewhere",
             Self::Malformed => "interaction.malformed",

@@ -86,7 +86,11 @@ impl ProtectedEndpoint {
                 headers,
                 body,
                 sent,
-            } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
+            } = self
+                .fetch
+                .open(request)
+                .await
+                .map_err(|error| McpError::unreachable(&sent_to, error))?;
             let retry_after = RetryAfter::of(&headers);
             // The token could not be validated now. Another one could not be either.
             if status == StatusCode::UNAUTHORIZED

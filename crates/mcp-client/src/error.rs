@@ -6,9 +6,10 @@ use http::StatusCode;
 use portcullis_client::{ClientError, RefusedRedirect, Shortened};
 use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt, SentSecrets};
 use portcullis_mcp::sse::DecodeError;
-use portcullis_metadata::{EscapedText, Scopes};
+use portcullis_metadata::{EscapedText, Scopes, syntax::url_without_secrets};
 use serde::{Deserialize, Deserializer, de::Visitor};
 use serde_json::{Value, value::RawValue};
+use url::Url;
 
 use crate::{retry_after::RetryAfter, transport::json};
 
@@ -16,8 +17,17 @@ use crate::{retry_after::RetryAfter, transport::json};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The endpoint could not be reached, or the connection was interrupted.
-    #[error("cannot reach the endpoint")]
+    /// The endpoint could not be reached.
+    #[error("cannot reach {url}")]
+    Unreachable {
+        /// Its URL, without the query.
+        url: String,
+        /// The reason.
+        #[source]
+        error: FetchError,
+    },
+    /// The endpoint's response could not be read to its end.
+    #[error("cannot read the endpoint's response")]
     Fetch(#[source] FetchError),
     /// The endpoint requires a token, and none could be obtained.
     #[error("cannot get a token")]
@@ -97,6 +107,19 @@ pub enum McpError {
 }
 
 impl McpError {
+    /// The error for a request to `url` that has no response.
+    pub fn unreachable(url: &Url, error: FetchError) -> Self {
+        Self::Unreachable {
+            url: url_without_secrets(url).into(),
+            error,
+        }
+    }
+
+    /// Whether the network failed, so that a later attempt can succeed.
+    pub fn is_network_failure(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Fetch(_))
+    }
+
     /// The error for an error status, with an excerpt of the response.
     pub async fn status(response: OpenResponse) -> Self {
         let (status, retry_after) = (response.status, RetryAfter::of(&response.headers));
@@ -126,7 +149,7 @@ impl McpError {
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Fetch(error) => error.code(),
+            Self::Unreachable { error, .. } | Self::Fetch(error) => error.code(),
             Self::Authorization(error) => error.code(),
             Self::Unauthorized { .. } => "mcp.unauthorized",
             Self::InsufficientScope { .. } => "mcp.insufficient_scope",

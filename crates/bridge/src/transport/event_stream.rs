@@ -121,7 +121,7 @@ async fn resume(
                     McpError::StreamEnded
                 });
             }
-            Err(McpError::Fetch(_)) => {}
+            Err(error) if error.is_network_failure() => {}
             Err(error) => return Err(error),
         }
     }

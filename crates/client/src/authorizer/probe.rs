@@ -56,11 +56,14 @@ impl Authorizer {
         let mut redirects = ResourceRedirects::default();
         let resource = start.resource();
         loop {
-            let answer = self
-                .fetch
-                .open(request.clone())
-                .await
-                .map_err(ClientError::Resource)?;
+            let answer =
+                self.fetch
+                    .open(request.clone())
+                    .await
+                    .map_err(|error| ClientError::Resource {
+                        start: start.clone(),
+                        error,
+                    })?;
             if !answer.status.is_redirection() {
                 return Ok(answer);
             }

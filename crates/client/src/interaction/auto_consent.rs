@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use http::header;
 use portcullis_discovery::{BoxFuture, Fetch, FetchRequest};
+use portcullis_metadata::syntax::url_without_secrets;
 use url::Url;
 
 use super::{Interaction, InteractionError};
@@ -51,7 +52,10 @@ impl Interaction for AutoConsent {
                 .fetch
                 .fetch(page)
                 .await
-                .map_err(InteractionError::Fetch)?;
+                .map_err(|error| InteractionError::Fetch {
+                    url: url_without_secrets(request.url()).into(),
+                    error,
+                })?;
             let location = answer
                 .headers
                 .get(header::LOCATION)

@@ -7,6 +7,7 @@ use portcullis_metadata::{
         ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest,
         ClientRegistrationResponse, RegistrationError,
     },
+    syntax::url_without_secrets,
 };
 use serde::Deserialize;
 use url::Url;
@@ -58,6 +59,7 @@ pub(crate) async fn register(
         .await
         .map_err(|error| ClientError::Endpoint {
             endpoint: ENDPOINT,
+            url: url_without_secrets(endpoint).into(),
             error,
         })?;
     if !answer.status.is_success() {

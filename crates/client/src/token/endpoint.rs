@@ -5,6 +5,7 @@ use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, ResponseExcerpt, 
 use portcullis_metadata::{
     Clock, Issuer, Secret,
     authorization::{OAuthError, TokenResponse},
+    syntax::url_without_secrets,
 };
 use url::Url;
 
@@ -139,6 +140,7 @@ impl<'a> TokenEndpoint<'a> {
             .await
             .map_err(|error| ClientError::Endpoint {
                 endpoint: self.name,
+                url: url_without_secrets(self.url).into(),
                 error,
             })
     }

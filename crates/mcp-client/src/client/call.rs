@@ -192,7 +192,7 @@ impl McpClient {
                     self.observe_and_answer(message, observe).await?
                 }
                 Ok(None) => self.resume(&mut answer, McpError::StreamEnded).await?,
-                Err(error @ McpError::Fetch(_)) => self.resume(&mut answer, error).await?,
+                Err(error) if error.is_network_failure() => self.resume(&mut answer, error).await?,
                 Err(error) => return Err(error),
             }
         }
@@ -277,7 +277,7 @@ fn requires_input(result: &RawValue) -> bool {
 /// Whether a later attempt can succeed: the network or the server has failed, or the server is
 /// busy.
 fn can_succeed_later(error: &McpError) -> bool {
-    matches!(error, McpError::Fetch(_))
+    error.is_network_failure()
         || error
             .rejection()
             .is_some_and(|(status, _)| is_temporary(status))
