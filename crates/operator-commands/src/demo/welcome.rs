@@ -60,11 +60,41 @@ impl fmt::Display for Welcome<'_> {
             "  {} call{consent} http://{address}{ENDPOINT} tools/call '{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}'\n",
             program()
         )?;
+        self.write_without_browser(f)?;
         write!(f, "Ctrl-C ends it.")
     }
 }
 
 impl Welcome<'_> {
+    /// Names the ways to sign in where no browser can be opened. The broker has none of them.
+    fn write_without_browser(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            address,
+            has_broker,
+            auto_consent,
+            ..
+        } = self;
+        if *has_broker || *auto_consent {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "{}",
+            bold(
+                "Without a browser on this machine: sign in on another device, then call as above"
+            )
+        )?;
+        writeln!(
+            f,
+            "  {} login --device http://{address}{ENDPOINT}",
+            program()
+        )?;
+        writeln!(
+            f,
+            "Without a user: start it again with --auto-consent, which the call then needs, too.\n"
+        )
+    }
+
     fn write_about_broker(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             address, issuer, ..

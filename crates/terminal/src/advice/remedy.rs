@@ -89,7 +89,13 @@ fn for_interaction(error: &InteractionError) -> Option<&'static str> {
     match error {
         InteractionError::NoBrowser => Some(
             "; run `portcullis login` for this URL in a terminal, with --device to sign in with another device; --no-browser \
-             prints the URL and waits, and --auto-consent needs no user at a development server",
+             prints the URL and waits, and --auto-consent needs no user at a development server that was started with it \
+             (`portcullis demo --auto-consent`)",
+        ),
+        InteractionError::UserRequired { .. } => Some(
+            ", and --auto-consent is for development servers that were started with it (`portcullis demo --auto-consent`); run \
+             the command without --auto-consent to sign in in a browser, or `portcullis login --device` for a browser on \
+             another device",
         ),
         _ => None,
     }
@@ -163,7 +169,17 @@ mod tests {
                 InteractionError::NoBrowser.into(),
                 "no browser can be opened on this machine, and there is no terminal in which a user could read the \
                  authorization URL; run `portcullis login` for this URL in a terminal, with --device to sign in with another \
-                 device; --no-browser prints the URL and waits, and --auto-consent needs no user at a development server",
+                 device; --no-browser prints the URL and waits, and --auto-consent needs no user at a development server that \
+                 was started with it (`portcullis demo --auto-consent`)",
+            ),
+            (
+                InteractionError::UserRequired {
+                    status: http::StatusCode::OK,
+                }
+                .into(),
+                "the authorization endpoint requires a user (status 200 OK), and --auto-consent is for development servers that \
+                 were started with it (`portcullis demo --auto-consent`); run the command without --auto-consent to sign in in \
+                 a browser, or `portcullis login --device` for a browser on another device",
             ),
             (
                 UnsupportedServer::PkceNotAdvertised.into(),
