@@ -10,6 +10,7 @@ mod setup;
 mod source;
 mod target;
 mod template;
+mod typed_url;
 mod values;
 
 use anyhow::bail;

@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use super::{
     broker::{AllowRule, BrokerValues, check_variable},
-    template,
+    template, typed_url,
     values::Values,
 };
 
@@ -35,10 +35,10 @@ impl Answers {
     /// proxy in front connects to. As all setters, it fails with the reason, in one line, when the
     /// configuration would be invalid.
     pub(super) fn set_base_url(&mut self, text: &str) -> Result<(), String> {
-        self.0.base_url = text.to_owned();
+        self.0.base_url = typed_url::for_clients(text);
         self.plan()?;
         // Without a slash at the end.
-        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        let url = Url::parse(&self.0.base_url).map_err(|error| error.to_string())?;
         self.0.base_url = url.origin().ascii_serialization();
         self.0.listen = listen_address(&url);
         Ok(())
@@ -64,9 +64,10 @@ impl Answers {
     /// Sets the upstream, and another port to listen on if the proxy in front would use that of the
     /// upstream. Fails also when the upstream is the address of this server.
     pub(super) fn set_upstream(&mut self, text: &str) -> Result<(), String> {
-        text.clone_into(&mut self.0.upstream);
+        let text = typed_url::for_upstream(text);
+        self.0.upstream.clone_from(&text);
         self.plan()?;
-        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        let url = Url::parse(&text).map_err(|error| error.to_string())?;
         let port = self.0.listen.port();
         let is_here = is_on_this_machine(&url) && url.port_or_known_default() == Some(port);
         if is_here && (self.0.is_listen_given || !self.0.is_https()) {
@@ -105,13 +106,22 @@ impl Answers {
         self.plan().map(drop)
     }
 
-    /// Sets the scopes of these texts, which spaces separate. Fails also when there is no scope.
+    /// Sets the scopes of these texts, which spaces or commas separate. Fails also when there is no
+    /// scope, or one is the URL of a server of this configuration.
     pub(super) fn set_scopes<'a>(
         &mut self,
         texts: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), String> {
         let mut scopes: Vec<String> = Vec::new();
-        for scope in texts.into_iter().flat_map(str::split_whitespace) {
+        let is_separator = |c: char| c.is_whitespace() || c == ',';
+        let texts = texts.into_iter().flat_map(|text| text.split(is_separator));
+        for scope in texts.filter(|scope| !scope.is_empty()) {
+            if self.is_url_of_server(scope) {
+                return Err(format!(
+                    "{scope} is the URL of a server, and not a scope; write the name of a permission, such as {}",
+                    Values::SCOPE
+                ));
+            }
             if !scopes.iter().any(|other| other == scope) {
                 scopes.push(scope.to_owned());
             }
@@ -124,6 +134,25 @@ impl Answers {
         }
         self.0.scopes = scopes;
         self.plan().map(drop)
+    }
+
+    /// Whether a text is the base URL, the upstream or the URL of the endpoint. Some authorization
+    /// servers have other URLs as scopes.
+    fn is_url_of_server(&self, text: &str) -> bool {
+        let Values {
+            base_url,
+            upstream,
+            endpoint,
+            ..
+        } = &self.0;
+        let text = text.trim_end_matches('/');
+        [
+            base_url.clone(),
+            upstream.clone(),
+            format!("{base_url}{endpoint}"),
+        ]
+        .iter()
+        .any(|url| url.trim_end_matches('/') == text)
     }
 
     /// Sets the issuer and the algorithms of its keys; none if the default fits.
@@ -280,10 +309,12 @@ mod tests {
                 "endpoint",
             ),
             (Answers::default().set_base_url("x"), "base_url"),
+            (Answers::default().set_upstream("mcp-server"), "upstream"),
             (
-                Answers::default().set_upstream("127.0.0.1:8000"),
-                "upstream",
+                Answers::default().set_scopes(["mcp:tools http://127.0.0.1:3000/mcp"]),
+                "is the URL of a server",
             ),
+            (Answers::default().set_scopes([","]), "no scope"),
             (
                 Answers::default().set_upstream("http://127.0.0.1:3000/mcp"),
                 "another port",
@@ -300,6 +331,24 @@ mod tests {
             assert!(reason.contains(words), "{words}: {reason}");
             assert!(!reason.contains('\n'), "{words}: {reason}");
         }
+    }
+
+    /// J9: hosts get their scheme, and scopes can be separated by commas.
+    #[test]
+    fn answers_are_normalized() {
+        let mut answers = Answers::default();
+        answers.set_base_url("mcp.example.com").unwrap();
+        answers.set_upstream("127.0.0.1:8000/mcp").unwrap();
+        answers
+            .set_scopes(["mcp:tools, mcp:admin", "https://api.example.com/read"])
+            .unwrap();
+        let values = answers.values();
+        assert_eq!(values.base_url, "https://mcp.example.com");
+        assert_eq!(values.upstream, "http://127.0.0.1:8000/mcp");
+        assert_eq!(
+            values.scopes,
+            ["mcp:tools", "mcp:admin", "https://api.example.com/read"]
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::{
     issuer::{self, Found},
     questions::Questions,
     source::kind_without_registration,
+    typed_url,
     values::Values,
 };
 use crate::{cli, online_check};
@@ -238,6 +239,11 @@ impl<'a> Setup<'a> {
     /// Sets the issuer, or the provider at which users sign in. An issuer without metadata is set as
     /// written, and its test reports the problem.
     fn set_issuer(&mut self, text: &str) -> Result<(), Rejection> {
+        if text.is_empty() {
+            let reason = "the issuer is needed, which clients get their tokens from, such as https://auth.example.com";
+            return Err(reason.to_owned().into());
+        }
+        let text = &typed_url::for_clients(text);
         let entered = issuer::parse(text).ok();
         let kind = entered.as_ref().and_then(kind_without_registration);
         if let (Some(entered), Some(kind)) = (&entered, kind)
