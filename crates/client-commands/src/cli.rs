@@ -39,23 +39,35 @@ pub enum ClientCommand {
     /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the
     /// environment overrides both. With `--scope`, no other scopes are requested. Progress goes to
     /// standard error. Exits with 3 if the result has `isError`, and with 1 if there is no result.
+    #[command(
+        after_long_help = "Examples:\n  portcullis call https://mcp.example.com/mcp tools/list\n  portcullis call https://mcp.example.com/mcp tools/call '{\"name\":\"add\",\"arguments\":{\"a\":2,\"b\":3}}'"
+    )]
     Call(Call),
     /// Sign in to a protected resource in the browser and store the token.
+    #[command(
+        after_long_help = "Examples:\n  portcullis login https://mcp.example.com/mcp\n  portcullis login --device https://mcp.example.com/mcp"
+    )]
     Login(Login),
     /// Delete the stored token for a protected resource, and revoke it if the issuer supports that.
+    #[command(
+        after_long_help = "Examples:\n  portcullis logout https://mcp.example.com/mcp\n  portcullis logout --all"
+    )]
     Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: sign in
     /// with `login` first.
     ///
     /// With `--scope`, it requests these scopes with the refresh token if the login asked for them,
     /// and exits with 1 if the token lacks one of them.
+    #[command(after_long_help = "Example:\n  portcullis token https://mcp.example.com/mcp")]
     Token(SignIn),
     /// Show the stored token for a protected resource: issuer, resource, scopes, expiry and file.
     ///
     /// It makes no requests and never prints the token. Exits with 1 if no token can be used
     /// without a sign-in.
+    #[command(after_long_help = "Example:\n  portcullis status https://mcp.example.com/mcp")]
     Status(Status),
     /// List all stored tokens, as `status` does.
+    #[command(after_long_help = "Example:\n  portcullis list --json")]
     List(List),
     /// Connect an MCP client that uses standard input and output to a remote MCP server.
     ///
@@ -64,24 +76,32 @@ pub enum ClientCommand {
     /// token of a previous login. Without one, the browser opens at the first message, once for all
     /// running instances. PORTCULLIS_TOKEN in the environment or an `Authorization` header
     /// overrides both.
+    #[command(after_long_help = "Example:\n  portcullis connect https://mcp.example.com/mcp")]
     Connect(Connect),
     /// Connect like `mcp-remote`: accepts the arguments of mcp-remote 0.15.1 and does what
     /// `connect` does.
     ///
     /// Every option takes effect, or is reported on standard error with the reason why it does not.
     /// Exits with 2 if the arguments are invalid or would weaken security.
+    #[command(
+        after_long_help = "Example:\n  portcullis mcp-remote https://mcp.example.com/mcp --transport http-only"
+    )]
     McpRemote(McpRemote),
     /// Replace `mcp-remote` with this program in the configurations of MCP clients.
     ///
     /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and
     /// Zed in their default locations. It prints the changes, and writes them only with `--write`
     /// or after confirmation in a terminal. Comments and formatting are preserved.
+    #[command(
+        after_long_help = "Examples:\n  portcullis import-mcp-remote\n  portcullis import-mcp-remote --write .mcp.json"
+    )]
     ImportMcpRemote(ImportMcpRemote),
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and
     /// with 2 if it cannot run. It sends no credentials except those of a fictitious client, and
     /// registers nothing, unless you give `--login`.
+    #[command(after_long_help = "Example:\n  portcullis doctor https://mcp.example.com/mcp")]
     Doctor(Doctor),
     /// Check an access token against every rule of a protected resource, and predict the response.
     ///
@@ -89,11 +109,17 @@ pub enum ClientCommand {
     /// not sent anywhere. Claim rules of the resource are not public, so that their rejections
     /// cannot be predicted. Exits with 1 if a guard of this resource would reject the token, and
     /// otherwise as `doctor`.
+    #[command(
+        after_long_help = "Example:\n  portcullis token https://mcp.example.com/mcp | portcullis explain-token https://mcp.example.com/mcp"
+    )]
     ExplainToken(Examination),
     /// Print the client ID metadata document of this program for authorization servers.
     ///
     /// Serve it at URL, as application/json, and sign in with `--client-metadata-url URL`. It makes
     /// no requests.
+    #[command(
+        after_long_help = "Example:\n  portcullis client-document https://client.example.com/portcullis.json"
+    )]
     ClientDocument {
         /// The https URL at which the document will be served.
         url: String,

@@ -46,8 +46,13 @@ pub(crate) use self::{
 #[non_exhaustive]
 pub enum OperatorCommand {
     /// Protect the endpoints of a configuration file.
+    #[command(after_long_help = "Example:\n  portcullis serve --config portcullis.toml")]
     Serve(Serve),
     /// Start a development authorization server and a protected MCP server, both on loopback.
+    #[cfg_attr(
+        feature = "dev",
+        command(after_long_help = "Example:\n  portcullis demo --auto-consent")
+    )]
     #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
@@ -74,6 +79,7 @@ pub enum OperatorCommand {
     ///
     /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200,
     /// and otherwise with 1.
+    #[command(after_long_help = "Example:\n  portcullis health --config portcullis.toml")]
     Health(Health),
     /// Start the development authorization server alone.
     ///

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod documented;
+#[cfg(test)]
+mod examples;
 mod log_format;
 
 #[cfg(feature = "manual")]
@@ -50,9 +52,15 @@ pub(crate) enum Command {
     #[command(flatten)]
     Client(ClientCommand),
     /// Verify the audit trail.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_long_help = "Example:\n  portcullis audit verify --config portcullis.toml audit.jsonl"
+    )]
     Audit(AuditCommand),
     /// Print a completion script for a shell.
+    #[command(
+        after_long_help = "Example:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis"
+    )]
     Completions {
         /// The shell to complete for.
         shell: Shell,

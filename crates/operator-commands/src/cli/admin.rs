@@ -6,6 +6,10 @@ use clap::{Args, Subcommand};
 
 /// The further help of `admin`.
 pub(crate) const MORE: &str = "\
+Examples:
+  portcullis admin sessions --config portcullis.toml
+  portcullis admin end --subject alice --socket /run/portcullis/admin.sock
+
 Exit codes:
   0  done
   1  rejected, or the server cannot be reached
@@ -25,27 +29,36 @@ pub(crate) enum AdminCommand {
     ///
     /// Sessions that no request has used since a restart are in no table. They are not listed, and
     /// continue at their next use.
+    #[command(after_long_help = "Example:\n  portcullis admin sessions --subject alice")]
     Sessions(AdminSessions),
     /// End sessions: one by its hash, or all of a subject or a client.
     ///
     /// All sessions of a subject or a client end, including those in no table, and their event
     /// streams close. A client with a valid token can open a new session: revoke its tokens at the
     /// issuer first.
+    #[command(
+        after_long_help = "Examples:\n  portcullis admin end --session HASH\n  portcullis admin end --subject alice --note TICKET-1"
+    )]
     End(AdminEnd),
     /// List the grants of the server's broker: identifier, owner, provider, scopes, resource, and when
     /// each began and was last used.
     ///
     /// A grant is what a user approved for one installation of a client. No token is shown.
+    #[command(after_long_help = "Example:\n  portcullis admin grants --user alice")]
     Grants(AdminGrants),
     /// End grants of the server's broker: one, or all of a subject or a provider.
     ///
     /// Their access and refresh tokens are rejected, and the sessions and event streams of their users
     /// end. A user can sign in again: lock the user out at the provider first.
+    #[command(after_long_help = "Example:\n  portcullis admin end-grants --grant ID")]
     EndGrants(AdminEndGrants),
     /// Drop the cached tokens of an issuer, end the event streams that they opened, and fetch the
     /// issuer's keys again.
     ///
     /// Each token is then verified again at its next use.
+    #[command(
+        after_long_help = "Example:\n  portcullis admin drop-tokens --issuer https://auth.example.com/realms/prod"
+    )]
     DropTokens(AdminDropTokens),
 }
 

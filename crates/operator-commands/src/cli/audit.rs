@@ -14,6 +14,9 @@ pub enum AuditCommand {
     /// The files can be named in any order. Name rotated files, too. The removal of the last
     /// records shows only in a head from the log (`audit.head`); give it with --head. Exits with 1
     /// at the first break, with its file and line, or if a file cannot be read.
+    #[command(
+        after_long_help = "Example:\n  portcullis audit verify --config portcullis.toml audit.jsonl"
+    )]
     Verify(AuditVerify),
 }
 

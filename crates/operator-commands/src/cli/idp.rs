@@ -130,7 +130,10 @@ pub(crate) enum Algorithm {
 }
 
 /// The text of `--help` after the options.
-pub(crate) const MORE: &str = r#"The file of --clients:
+pub(crate) const MORE: &str = r#"Example:
+  portcullis idp --auto-consent
+
+The file of --clients:
   [[client]]                                 # a protected resource that introspects
   id = "portcullis"
   secret = { env = "IDP_SECRET" }            # or { file = "/path" }
