@@ -1,7 +1,7 @@
 //! The workspace's location and packages, and the `cargo` that runs this program.
 
 use std::{
-    env, fs,
+    env, fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -40,6 +40,26 @@ pub fn cargo(arguments: &[&str]) -> Command {
 /// Returns whether cargo sets this variable for the package that it runs.
 fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
+}
+
+/// Returns the files with this extension in these files and folders of the workspace, and below.
+///
+/// # Errors
+/// Fails when a folder cannot be read.
+pub fn files(places: &[&str], extension: &str) -> io::Result<Vec<PathBuf>> {
+    let mut places: Vec<PathBuf> = places.iter().map(|place| root().join(place)).collect();
+    let mut found = Vec::new();
+    while let Some(place) = places.pop() {
+        if place.is_dir() {
+            for entry in fs::read_dir(&place)? {
+                places.push(entry?.path());
+            }
+        } else if place.extension().is_some_and(|other| other == extension) {
+            found.push(place);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// The part of `cargo metadata` that the tools read.

@@ -1,6 +1,7 @@
 //! Checks of the files in `deploy` that need no build.
 
 mod chart;
+mod configurations;
 mod tools;
 
 use std::{fs, path::Path, process::Command};
@@ -37,6 +38,7 @@ pub(crate) fn run(report: &mut Report) -> anyhow::Result<()> {
     report.add("helm chart", || chart::rendered(&deploy, &folder));
     report.add("compose file", || compose(&deploy, &folder));
     report.add("homebrew formula", || formula(&deploy));
+    report.add("configuration schema", || configurations::check(&folder));
     report.add("bills of materials", || bills_of_materials(&folder));
     Ok(())
 }
