@@ -58,6 +58,9 @@ const CHECKS: &[Check] = &[
     Check::function("reason-codes", || {
         Tool::REASON_CODES.run(&tool::Arguments::of(&["--check"]))
     }),
+    Check::function("configuration-keys", || {
+        Tool::CONFIGURATION_KEYS.run(&tool::Arguments::of(&["--check"]))
+    }),
     Check::function("api", || api::run(true)),
     Check::cargo(
         "deny",

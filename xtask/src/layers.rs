@@ -17,6 +17,7 @@ use xtask::{
 /// Tools and tests. They can use every crate, and no crate in the rows can use them.
 const FREE: &[&str] = &[
     "portcullis-bench",
+    "portcullis-configuration-keys-page",
     "portcullis-dist",
     "portcullis-e2e",
     "portcullis-everything-server",
@@ -24,6 +25,7 @@ const FREE: &[&str] = &[
     "portcullis-fuzz-bodies",
     "portcullis-reason-codes-page",
     "portcullis-scenarios",
+    "portcullis-test-features",
     "xtask",
 ];
 

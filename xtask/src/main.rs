@@ -41,8 +41,10 @@ enum Command {
         #[arg(long)]
         print: bool,
     },
-    /// Check that every reason code is explained, and write docs/use/reason-codes.md.
+    /// Check that every reason code is explained, and write the pages of reason codes.
     ReasonCodes(tool::Arguments),
+    /// Write docs/use/configuration-keys.md from the schema of the configuration.
+    ConfigurationKeys(tool::Arguments),
     /// Write how to install the program into the pages, as docs/contribute/installing.toml says.
     Installing {
         /// Fail when a page is out of date, instead of writing it.
@@ -83,6 +85,7 @@ fn main() -> anyhow::Result<()> {
         Command::Layers => layers::run(),
         Command::Requirements { print } => requirements::run(print),
         Command::ReasonCodes(arguments) => Tool::REASON_CODES.run(&arguments),
+        Command::ConfigurationKeys(arguments) => Tool::CONFIGURATION_KEYS.run(&arguments),
         Command::Installing { check } => installing::run(check),
         Command::Api { check } => api::run(check),
         Command::Advisories(arguments) => advisories::run(&arguments),

@@ -46,6 +46,8 @@ pub(crate) struct Tool {
 impl Tool {
     /// The page of reason codes.
     pub(crate) const REASON_CODES: Self = Self::new("portcullis-reason-codes-page");
+    /// The page of the keys of the configuration.
+    pub(crate) const CONFIGURATION_KEYS: Self = Self::new("portcullis-configuration-keys-page");
     /// The flows of the real programs.
     pub(crate) const E2E: Self = Self::new("portcullis-e2e").with("e2e");
     /// The public MCP conformance suite.
