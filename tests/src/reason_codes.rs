@@ -1,8 +1,12 @@
-//! [`assert_explained`]: compares responses with the page on reason codes.
+//! [`assert_explained`]: compares responses with the pages of reason codes.
 
-const PAGE: &str = include_str!("../../docs/use/reason-codes.md");
+const PAGE: &str = concat!(
+    include_str!("../../docs/use/reason-codes.md"),
+    include_str!("../../docs/use/reason-codes-messages.md"),
+    include_str!("../../docs/use/reason-codes-sign-in.md"),
+);
 
-/// Asserts that docs/use/reason-codes.md has this code with this status. Panics otherwise.
+/// Asserts that a page of reason codes has this code with this status. Panics otherwise.
 pub(crate) fn assert_explained(code: &str, status: u16) {
     let row = PAGE
         .lines()

@@ -21,7 +21,7 @@ use portcullis_terminal::{print_step, tell};
 /// The time limit of each request.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
-const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
+const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration-issuers.md");
 
 pub(crate) use upstream::suggests_sessions_off;
 pub(crate) use upstream_issuers::upstream_issuers;

@@ -1,4 +1,4 @@
-//! The page: what docs/contribute/reason-codes.toml says about the codes of the crates.
+//! The pages: what docs/contribute/reason-codes.toml says about the codes of the crates.
 
 use std::{fmt::Write, fs};
 
@@ -10,17 +10,26 @@ use crate::codes::{Codes, codes};
 
 /// The texts about the codes, relative to the workspace's root.
 const TEXTS: &str = "docs/contribute/reason-codes.toml";
-/// The page.
-pub(crate) const PAGE: &str = "docs/use/reason-codes.md";
 
 /// The content of [`TEXTS`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Texts {
+    page: Vec<Page>,
+}
+
+/// A page, with what it says before its sections.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    /// The file, relative to the workspace's root.
+    file: String,
+    title: String,
+    head: String,
     group: Vec<Group>,
 }
 
-/// A section of the page.
+/// A section of a page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
@@ -41,9 +50,16 @@ struct ReasonCode {
     fix: String,
 }
 
-/// Returns the page for the current codes. Fails when a code has no text or several, or a text has
+/// A file and its current content.
+pub(crate) struct Written {
+    /// The file, relative to the workspace's root.
+    pub(crate) file: String,
+    pub(crate) content: String,
+}
+
+/// Returns the pages for the current codes. Fails when a code has no text or several, or a text has
 /// no code.
-pub(crate) fn current() -> anyhow::Result<String> {
+pub(crate) fn current() -> anyhow::Result<Vec<Written>> {
     let texts = fs::read_to_string(workspace::root().join(TEXTS))
         .with_context(|| format!("{TEXTS} cannot be read"))?;
     let texts: Texts =
@@ -55,14 +71,19 @@ pub(crate) fn current() -> anyhow::Result<String> {
         "the reason codes in {TEXTS} and of the crates differ:\n  {}",
         problems.join("\n  ")
     );
-    Ok(page(&texts, &codes))
+    let pages = texts.page.iter().map(|page| Written {
+        file: page.file.clone(),
+        content: content(page, &codes),
+    });
+    Ok(pages.collect())
 }
 
 /// Returns the differences between texts and codes.
 fn problems(texts: &Texts, codes: &Codes) -> Vec<String> {
     let listed: Vec<&str> = texts
-        .group
+        .page
         .iter()
+        .flat_map(|page| &page.group)
         .flat_map(|group| &group.code)
         .map(|code| code.code.as_str())
         .collect();
@@ -84,10 +105,13 @@ fn problems(texts: &Texts, codes: &Codes) -> Vec<String> {
     problems
 }
 
-/// Returns the page with a section per group.
-fn page(texts: &Texts, codes: &Codes) -> String {
-    let mut page = String::from(HEAD);
-    for Group { title, code } in &texts.group {
+/// Returns a page with a section per group.
+fn content(page: &Page, codes: &Codes) -> String {
+    let Page {
+        title, head, group, ..
+    } = page;
+    let mut page = format!("# {title}\n\n{head}{GENERATED}");
+    for Group { title, code } in group {
         let has_status = code.iter().any(|code| !code.status.is_empty());
         let (head, line) = if has_status {
             ("| status ", "|---")
@@ -122,33 +146,32 @@ fn page(texts: &Texts, codes: &Codes) -> String {
     page
 }
 
-/// The beginning of the page.
-const HEAD: &str = "\
-# Reason codes
-
-Clients get a generic text and a request ID. The [access line](configuration.md#logs) with this ID has the reason as `deny.code`, and the
-[audit trail](audit.md) has it as `deny.code` or `fail.code`, and as `stream.code` for event streams. Codes are stable. At level
-`debug` (`PORTCULLIS_LOG=portcullis=debug`), the log also has what a rejected token contains and what was expected: issuer, audience and
-scopes, but never the token.
-
-This page is generated from the sources by `cargo xtask reason-codes`.
-";
+/// The end of what is before the sections.
+const GENERATED: &str =
+    "\nThis page is generated from the sources by `cargo xtask reason-codes`.\n";
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
-    /// J1: the page lists every reason code of the crates, and is current.
+    /// J1: the pages list every reason code of the crates, and are current.
     #[test]
-    fn the_page_is_current() {
-        let page = fs::read_to_string(workspace::root().join(PAGE)).unwrap();
-        assert_eq!(page, current().unwrap(), "run `cargo xtask reason-codes`");
+    fn the_pages_are_current() {
+        let pages = current().unwrap();
+        let files: BTreeSet<_> = pages.iter().map(|page| &page.file).collect();
+        assert_eq!(files.len(), pages.len());
+        for Written { file, content } in pages {
+            let page = fs::read_to_string(workspace::root().join(&file)).unwrap();
+            assert_eq!(page, content, "run `cargo xtask reason-codes`: {file}");
+        }
     }
 
     #[test]
     fn differences_are_problems() {
         let texts: Texts = toml::from_str(
-            "[[group]]\ntitle = \"T\"\ncode = [\n\
+            "[[page]]\nfile = \"F\"\ntitle = \"P\"\nhead = \"H\"\n[[page.group]]\ntitle = \"T\"\ncode = [\n\
              { code = \"c.one\", status = [400, 401], fix = \"F\" },\n{ code = \"c.twice\", status = [], fix = \"F\", meaning = \"M\" },\n\
              { code = \"c.twice\", status = [], fix = \"F\" },\n{ code = \"c.removed\", status = [], fix = \"F\" }]",
         )
@@ -168,6 +191,8 @@ mod tests {
                 .all(|(problem, expected)| problem.starts_with(expected)),
             "{problems:?}"
         );
-        assert!(page(&texts, &codes).contains("| `c.one` | 400, 401 | Documented. | F |\n"));
+        let content = content(&texts.page[0], &codes);
+        assert!(content.starts_with("# P\n\nH\n"), "{content}");
+        assert!(content.contains("| `c.one` | 400, 401 | Documented. | F |\n"));
     }
 }

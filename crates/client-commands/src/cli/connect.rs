@@ -57,7 +57,10 @@ mod tests {
 
     use crate::cli::{Cli, ClientCommand};
 
-    const GUIDE: &str = include_str!("../../../../docs/use/connect.md");
+    const GUIDE: &str = concat!(
+        include_str!("../../../../docs/use/connect.md"),
+        include_str!("../../../../docs/use/connect-sign-in.md"),
+    );
 
     /// The servers of a client's configuration, in whichever member the client lists them.
     fn servers(configuration: &Value) -> impl Iterator<Item = &Value> {

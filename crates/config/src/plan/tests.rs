@@ -120,8 +120,24 @@ fn the_documented_configurations_are_valid() {
             include_str!("../../../../docs/use/audit.md"),
         ),
         (
+            "docs/use/checking.md",
+            include_str!("../../../../docs/use/checking.md"),
+        ),
+        (
             "docs/use/configuration.md",
             include_str!("../../../../docs/use/configuration.md"),
+        ),
+        (
+            "docs/use/configuration-broker.md",
+            include_str!("../../../../docs/use/configuration-broker.md"),
+        ),
+        (
+            "docs/use/configuration-issuers.md",
+            include_str!("../../../../docs/use/configuration-issuers.md"),
+        ),
+        (
+            "docs/use/configuration-rules.md",
+            include_str!("../../../../docs/use/configuration-rules.md"),
         ),
         (
             "docs/use/metrics.md",

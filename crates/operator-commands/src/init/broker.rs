@@ -5,7 +5,8 @@ use portcullis_identity_provider::ProviderKind;
 use super::source::Source;
 
 /// The page that explains `[broker]`.
-pub(super) const PAGE: &str = "docs/use/configuration.md#broker-an-authorization-server-of-its-own";
+pub(super) const PAGE: &str =
+    "docs/use/configuration-broker.md#broker-an-authorization-server-of-its-own";
 /// The beginning of the variables that are settings of this program.
 const SETTINGS: &str = "PORTCULLIS_";
 /// The scope with which GitHub lists the organizations of a user.

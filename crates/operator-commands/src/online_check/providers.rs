@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::Steps;
 
-const SETTINGS: Rule = Rule::new("provider.settings", "docs/use/configuration.md");
+const SETTINGS: Rule = Rule::new("provider.settings", "docs/use/configuration-broker.md");
 const APPLICATION: Rule = Rule::new("provider.application", "RFC 6749 section 5.2");
 const REDIRECT_URI: Rule = Rule::new("provider.redirect_uri", "RFC 6749 section 3.1.2.2");
 const LOGOUT: Rule = Rule::new(

@@ -7,7 +7,12 @@ use super::Cli;
 const ADMINISTRATION: &str = include_str!("../../../../docs/use/administration.md");
 const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
 const CONFIGURATION: &str = include_str!("../../../../docs/use/configuration.md");
-const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
+const CONNECT: &str = concat!(
+    include_str!("../../../../docs/use/connect.md"),
+    include_str!("../../../../docs/use/connect-sign-in.md"),
+    include_str!("../../../../docs/use/connect-behavior.md"),
+    include_str!("../../../../docs/use/connect-troubleshooting.md"),
+);
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
 #[cfg(feature = "dev")]
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");

@@ -329,7 +329,7 @@ fn fingerprints_follow_the_table_and_its_resources() {
 /// The page has every key of the table, and no others.
 #[test]
 fn the_page_has_every_key() {
-    let page = include_str!("../../../../../docs/use/configuration.md");
+    let page = include_str!("../../../../../docs/use/configuration-broker.md");
     let keys = |header: &str| {
         let section = page.split(header).nth(1).unwrap();
         let section = section.split("\n#").next().unwrap();
@@ -360,7 +360,7 @@ fn the_page_has_every_key() {
         let inner = known(&format!("broker.{table}"));
         expected.extend(inner.iter().map(|name| format!("{table}.{name}")));
     }
-    assert_eq!(keys("## `[broker]`"), expected);
+    assert_eq!(keys("# `[broker]`"), expected);
 }
 
 /// J9: an invalid base URL is the only error, also if a resource lists the broker.
