@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_address};
+use portcullis_scenarios::{
+    BrokerClient, BrokerServer, BrokerSettings, Deployment, INITIALIZE, ProviderKind, Request,
+    Scratch, TokenPair, free_address,
+};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
@@ -35,7 +38,7 @@ pub(crate) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
         return Ok(());
     };
     let repository = workspace::root();
-    let admin = free_address()?;
+    let (admin, admin_of_broker) = (free_address()?, free_address()?);
     let token = Scratch::file("metrics-token", METRICS_TOKEN);
     let deployment = progress
         .step(
@@ -49,13 +52,21 @@ pub(crate) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
             send_requests(&deployment),
         )
         .await?;
-    progress
+    let _broker = progress
         .step(
-            "promtool accepts the metrics",
-            lint(&promtool, admin, folder),
+            "a broker signs a user in",
+            start_broker(admin_of_broker, folder, &token),
         )
         .await?;
-    let start = start_prometheus(&prometheus, &repository, admin, folder, &token);
+    progress
+        .step("promtool accepts the metrics and the alerts", async {
+            lint(&promtool, admin, folder).await?;
+            lint(&promtool, admin_of_broker, folder).await?;
+            check_rules(&promtool, &repository)
+        })
+        .await?;
+    let admins = [admin, admin_of_broker];
+    let start = start_prometheus(&prometheus, &repository, admins, folder, &token);
     let (mut running, address) = progress
         .step("Prometheus starts with the alerts", start)
         .await?;
@@ -79,16 +90,44 @@ pub(crate) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
 
 /// Starts the program with a listener for administrators, which serves metrics.
 async fn start(admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Result<Deployment> {
+    let tables = tables("server", admin, folder, token)?;
+    Ok(Deployment::builder().tables(tables).start().await)
+}
+
+/// Returns `[audit]` and `[admin]` with this listener, for the server with this name.
+fn tables(name: &str, admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Result<String> {
     let admin_token = folder.join("admin-token");
     fs::write(&admin_token, ADMIN_TOKEN)?;
-    let tables = format!(
+    Ok(format!(
         "[audit]\ntarget = {{ file = {:?} }}\n[admin]\nlisten = \"{admin}\"\ntoken = {{ file = {:?} }}\n\
          metrics_token = {{ file = {:?} }}",
-        folder.join("audit.jsonl"),
+        folder.join(format!("audit-{name}.jsonl")),
         admin_token,
         token.path(),
-    );
-    Ok(Deployment::builder().tables(tables).start().await)
+    ))
+}
+
+/// Starts a server with a broker. A user signs in, and the grant ends, so that every metric of
+/// brokers has a value.
+async fn start_broker(
+    admin: SocketAddr,
+    folder: &Path,
+    token: &Scratch,
+) -> anyhow::Result<BrokerServer> {
+    let server = BrokerServer::with(BrokerSettings {
+        // This is the only one of the run.
+        tables: tables("broker", admin, folder, token)?.leak(),
+        ..BrokerSettings::of(ProviderKind::Entra)
+    })
+    .await;
+    let client = BrokerClient::register(&server).await;
+    let tokens = client.sign_in(&server, "alice").await;
+    let refreshed = client.refresh(&server, &tokens.refresh).await;
+    let tokens = TokenPair::parse(&refreshed);
+    let guessed = client.refresh(&server, "guessed").await;
+    ensure!(guessed.status == 400, "a guessed token: {}", guessed.status);
+    client.revoke(&server, &tokens.refresh).await;
+    Ok(server)
 }
 
 /// Opens, uses and ends sessions, and sends requests that are denied, so that every metric has a
@@ -161,19 +200,35 @@ async fn lint(promtool: &Path, admin: SocketAddr, folder: &Path) -> anyhow::Resu
     Ok(())
 }
 
+/// Checks the form of the alerts.
+fn check_rules(promtool: &Path, repository: &Path) -> anyhow::Result<()> {
+    let output = Command::new(promtool)
+        .args(["check", "rules"])
+        .arg(repository.join("deploy/prometheus/portcullis.rules.yml"))
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "promtool: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
 /// Starts Prometheus with the rules of this repository.
 async fn start_prometheus(
     prometheus: &Path,
     repository: &Path,
-    admin: SocketAddr,
+    admins: [SocketAddr; 2],
     folder: &Path,
     token: &Scratch,
 ) -> anyhow::Result<(Program, SocketAddr)> {
     let rules = repository.join("deploy/prometheus/portcullis.rules.yml");
     let configuration = format!(
         "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files: [{rules:?}]\nscrape_configs:\n  \
-         - job_name: portcullis\n    authorization:\n      credentials_file: {:?}\n    static_configs:\n      - targets: [\"{admin}\"]\n",
-        token.path()
+         - job_name: portcullis\n    authorization:\n      credentials_file: {:?}\n    static_configs:\n      - targets: {:?}\n",
+        token.path(),
+        admins.map(|admin| admin.to_string())
     );
     let file = folder.join("prometheus.yml");
     fs::write(&file, configuration)?;
@@ -222,13 +277,20 @@ const WITHOUT_RESULT: &[&str] = &[
     "portcullis_streams_ended_total",
 ];
 
-/// Checks that each query of the dashboard has a result, except those of [`WITHOUT_RESULT`].
+/// Checks that each panel of the dashboard has a description, and each query a result, except those
+/// of [`WITHOUT_RESULT`].
 async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/grafana/portcullis.json"))?;
     let dashboard: Value = serde_json::from_str(&text).context("the dashboard is not JSON")?;
     let panels = dashboard["panels"]
         .as_array()
         .context("the dashboard has no panels")?;
+    for panel in panels.iter().filter(|panel| panel["type"] != "row") {
+        let is_described = panel["description"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty());
+        ensure!(is_described, "{} has no description", panel["title"]);
+    }
     let mut queries = BTreeSet::new();
     for target in panels
         .iter()
@@ -245,7 +307,8 @@ async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<
         let expression = expression
             .replace("$instance", ".*")
             .replace("$resource", ".*")
-            .replace("$__rate_interval", "20s");
+            .replace("$__rate_interval", "20s")
+            .replace("$__range", "60s");
         ensure!(
             !expression.contains("$__") && !expression.contains("${"),
             "unknown variable in {expression}"
