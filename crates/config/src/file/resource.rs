@@ -241,7 +241,7 @@ fn default_upstream_head_timeout() -> Span {
 }
 
 fn default_response_grace() -> Span {
-    Span(EndpointSettings::DEFAULT_RESPONSE_GRACE)
+    Span::new(EndpointSettings::DEFAULT_RESPONSE_GRACE)
 }
 
 fn default_proto() -> String {
