@@ -120,7 +120,7 @@ mod tests {
             "definitions": { "Inner": { "type": "object", "properties": {
                 "time": { "type": "string", "pattern": "^\\s*(\\d", "default": "1s", "description": "A time." },
                 "kind": { "default": "a", "description": "Which.", "allOf": [{ "oneOf": [
-                    { "const": "a", "type": "string" }, { "const": "b", "type": "string" },
+                    { "const": "a", "type": "string" }, { "enum": ["b", "c"], "type": "string" },
                     { "type": "object", "properties": { "file": { "type": "string" } } },
                 ] }] },
             } } },
@@ -133,7 +133,7 @@ mod tests {
              | `name` | string | required | `\"x\"` | A name. |\n\
              \n## `[[list]]`\n\n| key | type | default | example | meaning |\n|---|---|---|---|---|\n\
              | `time` | duration | `\"1s\"` |  | A time. |\n\
-             | `kind` | `\"a\"`, `\"b\"`, `{ file = … }` | `\"a\"` |  | Which. |\n"
+             | `kind` | `\"a\"`, `\"b\"`, `\"c\"`, `{ file = … }` | `\"a\"` |  | Which. |\n"
         );
     }
 }

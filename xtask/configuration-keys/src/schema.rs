@@ -63,9 +63,11 @@ impl<'a> Schema<'a> {
             Some(Value::Array(types)) => types.first(),
             one => one,
         };
-        let constant = node.get("const").or_else(|| node.get("enum")?.get(0));
-        if let Some(constant) = constant {
-            return format!("`{constant}`");
+        let constants = node.get("const").map(std::slice::from_ref);
+        let listed = || node.get("enum")?.as_array().map(Vec::as_slice);
+        if let Some(constants) = constants.or_else(listed) {
+            let quoted = constants.iter().map(|constant| format!("`{constant}`"));
+            return quoted.collect::<Vec<_>>().join(", ");
         }
         match types.and_then(Value::as_str).unwrap_or("any") {
             "string" if node.get("pattern").is_some() => "duration".to_owned(),
