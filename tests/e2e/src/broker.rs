@@ -1,133 +1,202 @@
-//! `cargo xtask e2e --broker`: clients sign in at a broker in front of imitated providers.
+//! `cargo xtask e2e --broker`: clients sign in at a broker in front of imitated and real providers.
 
 mod client;
+mod grants;
+mod provider;
+mod real;
+mod redirect;
+mod report;
 
 use std::{fs, io::Write as _, path::Path, process::Command, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, anyhow, ensure};
-use portcullis_scenarios::{BrokerServer, BrokerSettings, Browser, ProviderKind};
+use clap::{Args, ValueEnum as _};
 use tokio::time::timeout;
 use url::Url;
 
-use self::client::{Installed, Maker};
+use self::{
+    client::{Installed, Maker},
+    provider::{Provider, Site},
+    real::RealProviders,
+    redirect::RedirectListener,
+    report::Report,
+};
 use crate::{
-    cell::Cell, client::Client, deployment::USER, program::Program, recorder::Recorder,
-    test_user::TestUser,
+    cell::Cell, chromium::Chromium, client::Client, deployment::USER, program::Program,
+    recorder::Recorder, sign_in::Environment, test_user::TestUser,
 };
 
-/// The time limit of one client at all providers, without its installation.
-const CLIENT_LIMIT: Duration = Duration::from_secs(120);
+/// The time limit of one client at one provider, without its installation.
+const CELL_LIMIT: Duration = Duration::from_secs(180);
 /// npm and pip deliver some 40 MB.
 const INSTALL_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// The time limit of a request of the user's browser.
-const PAGE_LIMIT: Duration = Duration::from_secs(20);
+/// The time limit of a request of the user's browser. Keycloak's password hash alone takes seconds
+/// on a busy machine.
+const PAGE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The providers with which MCP clients cannot register.
-const KINDS: [ProviderKind; 3] = [
-    ProviderKind::Entra,
-    ProviderKind::Google,
-    ProviderKind::GitHub,
-];
+/// The options of `--broker`.
+#[derive(Args, Clone)]
+#[group(skip)]
+pub(crate) struct Options {
+    /// Sign in only at this provider; can be repeated.
+    #[arg(long, value_enum, value_name = "PROVIDER", requires = "broker")]
+    provider: Vec<Provider>,
+}
 
-/// Tries each client, one after the other, and prints the table. Fails when a client cannot sign in,
-/// or every client was skipped.
-pub(crate) async fn run(program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
-    let mut rows = Vec::new();
+/// How the user of each client signs in.
+#[derive(Clone, Copy)]
+struct Users<'a> {
+    /// The folder of screenshots, if the user has a headless Chromium.
+    pictures: Option<&'a Path>,
+}
+
+/// Tries each client at each provider, one after the other, and what ends grants at the real
+/// providers. Prints the tables. Fails when a trial fails, or every trial was skipped.
+pub(crate) async fn run(
+    environment: &Environment<'_>,
+    options: &Options,
+    with_browser: bool,
+) -> anyhow::Result<()> {
+    let providers: Vec<_> = Provider::value_variants()
+        .iter()
+        .copied()
+        .filter(|provider| options.provider.is_empty() || options.provider.contains(provider))
+        .collect();
+    let pictures = environment.target.join("pictures/broker");
+    let users = Users {
+        pictures: with_browser.then_some(&pictures),
+    };
+    users.check()?;
+    let real = RealProviders::prepare(environment, &providers).await;
+    let mut report = Report::new(&providers);
     for maker in Maker::ALL {
         eprintln!("{}", maker.title());
-        let folder = folder.join(maker.name());
+        let folder = environment.folder.join(maker.name());
         fs::create_dir_all(&folder)?;
-        rows.push((maker, cell(maker, program, target, &folder).await));
-    }
-    println!("\n{:<36}signs in, calls and refreshes", "client");
-    for (maker, cell) in &rows {
-        println!("{:<36}{cell}", maker.title());
-        cell.reason()
-            .into_iter()
-            .for_each(|reason| println!("    {}", reason.trim_end().replace('\n', "\n    ")));
-    }
-    Cell::check_all(rows.iter().map(|(_, cell)| cell))
-}
-
-async fn cell(maker: Maker, program: &Path, target: &Path, folder: &Path) -> Cell {
-    let installed = timeout(INSTALL_LIMIT, maker.install(target, folder)).await;
-    match installed.unwrap_or_else(|_| Err(anyhow!("it was not installed in time"))) {
-        Ok(installed) => Cell::of(timeout(CLIENT_LIMIT, trial(program, &installed, folder))).await,
-        Err(why) => Cell::Skipped {
-            reason: format!("{why:#}"),
-        },
-    }
-}
-
-/// Signs in at each provider.
-async fn trial(program: &Path, installed: &Installed, folder: &Path) -> anyhow::Result<()> {
-    for kind in KINDS {
-        let server = BrokerServer::with(BrokerSettings {
-            upstream: Some("\"demo\""),
-            ..BrokerSettings::of(kind)
-        })
-        .await;
-        let url = server.url("/mcp");
-        let result = match installed {
-            Installed::Own => own_client(program, &url, &folder.join(kind.name())).await,
-            Installed::Sdk(sdk) => {
-                let name = format!("client-{}", kind.name());
-                sdk_client(sdk.command(&url), &name, folder).await
+        let installed = timeout(INSTALL_LIMIT, maker.install(environment.target, &folder)).await;
+        let cells = match installed.unwrap_or_else(|_| Err(anyhow!("it was not installed in time")))
+        {
+            Ok(installed) => {
+                let client = Trial {
+                    program: environment.program,
+                    installed: &installed,
+                    folder: &folder,
+                    users,
+                };
+                client.cells(&providers, &real).await
             }
+            Err(why) => vec![Cell::skipped(&why); providers.len()],
         };
-        result.with_context(|| format!("with {}", kind.name()))?;
+        report.add(maker, cells);
     }
-    Ok(())
+    let grants = grants::run(environment, &providers, &real).await;
+    println!("\n{report}");
+    grants.print();
+    report.result().and(grants.result())
 }
 
-/// Signs in with a client of another maker, whose redirect the browser of the user returns.
-async fn sdk_client(mut command: Command, name: &str, folder: &Path) -> anyhow::Result<()> {
-    let mut client = Program::start_with_input(name, &mut command, folder)?;
-    let mut input = client.take_stdin().context("the standard input is piped")?;
-    let authorization = client
-        .find_line(|line| line.strip_prefix("authorize ").map(str::to_owned))
-        .await?;
-    let authorization = Url::parse(&authorization)?;
-    let location = Browser::default().sign_in(&authorization, USER).await;
-    writeln!(input, "{location}")?;
-    for expected in ["answer 3", "refreshed 3"] {
-        client
-            .find_line(|line| (line == expected).then_some(()))
+impl Users<'_> {
+    /// Fails if the browser is missing.
+    fn check(self) -> anyhow::Result<()> {
+        if let Some(pictures) = self.pictures {
+            Chromium::find(pictures)
+                .with_context(|| format!("none of {} is installed", Chromium::names()))?;
+        }
+        Ok(())
+    }
+
+    fn user(self) -> anyhow::Result<TestUser> {
+        Ok(match self.pictures.and_then(Chromium::find) {
+            Some(chromium) => TestUser::with_chromium(USER, chromium),
+            None => TestUser::with_forms(USER, Arc::new(Recorder::new(PAGE_LIMIT)?)),
+        })
+    }
+}
+
+/// A client, and the user who signs in.
+struct Trial<'a> {
+    program: &'a Path,
+    installed: &'a Installed,
+    /// The folder of logs.
+    folder: &'a Path,
+    users: Users<'a>,
+}
+
+impl Trial<'_> {
+    async fn cells(&self, providers: &[Provider], real: &RealProviders) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for provider in providers {
+            let folder = self.folder.join(provider.name());
+            let cell = match provider.start(real, &folder).await {
+                Ok(site) => Cell::of(timeout(CELL_LIMIT, self.sign_in(*provider, &site))).await,
+                Err(cell) => cell,
+            };
+            eprintln!("    {:<36}{cell}", provider.title());
+            cells.push(cell);
+        }
+        cells
+    }
+
+    /// Signs in at one provider.
+    async fn sign_in(&self, provider: Provider, site: &Site) -> anyhow::Result<()> {
+        let name = provider.name();
+        match self.installed {
+            Installed::Own => self.own_client(&site.url, &self.folder.join(name)).await,
+            Installed::Sdk(sdk) => {
+                let name = format!("client-{name}");
+                self.sdk_client(sdk.command(&site.url), &name).await
+            }
+        }
+    }
+
+    /// Signs in with a client of another maker, which reads the redirect of the user's browser from
+    /// its standard input.
+    async fn sdk_client(&self, mut command: Command, name: &str) -> anyhow::Result<()> {
+        let mut client = Program::start_with_input(name, &mut command, self.folder)?;
+        let mut input = client.take_stdin().context("the standard input is piped")?;
+        let authorization = client
+            .find_line(|line| line.strip_prefix("authorize ").map(str::to_owned))
             .await?;
+        let authorization = Url::parse(&authorization)?;
+        let user = self.users.user()?;
+        let mut listener = RedirectListener::listen(&authorization).await?;
+        user.visit(name, &authorization, true, &[]).await?;
+        writeln!(input, "{}", listener.redirect().await?)?;
+        for expected in ["answer 3", "refreshed 3"] {
+            client
+                .find_line(|line| (line == expected).then_some(()))
+                .await?;
+        }
+        let status = client.wait().await?;
+        ensure!(
+            status.success(),
+            "the client ended with {status}: {}",
+            client.last_lines()
+        );
+        Ok(())
     }
-    let status = client.wait().await?;
-    ensure!(
-        status.success(),
-        "the client ended with {status}: {}",
-        client.last_lines()
-    );
-    Ok(())
-}
 
-/// Signs in with `connect`, and with `login`, each with an empty store.
-async fn own_client(program: &Path, url: &Url, folder: &Path) -> anyhow::Result<()> {
-    let recorder = Arc::new(Recorder::new(PAGE_LIMIT)?);
-    let client = |name: &str| {
-        let user = TestUser::with_forms(USER, Arc::clone(&recorder));
-        Client::new(program, &folder.join(name), user)
-    };
-    let connected = client("connect")?.connect(url, &[]).await?.succeeded()?;
-    connected.authorization()?;
-    let client = client("login")?;
-    let login = client.run("login", url, &[]).await?.succeeded()?;
-    login.authorization()?;
-    let call = client
-        .run("call", url, &["tools/list"])
-        .await?
-        .succeeded()?;
-    ensure!(
-        call.output.contains("\"tools\""),
-        "expected a list of tools, got: {}",
-        call.output.trim_end()
-    );
-    ensure!(
-        call.authorization.is_none(),
-        "expected that the call uses the token of the login"
-    );
-    Ok(())
+    /// Signs in with `connect`, and with `login`, each with an empty store.
+    async fn own_client(&self, url: &Url, folder: &Path) -> anyhow::Result<()> {
+        let client = |name: &str| Client::new(self.program, &folder.join(name), self.users.user()?);
+        let connected = client("connect")?.connect(url, &[]).await?.succeeded()?;
+        connected.authorization()?;
+        let client = client("login")?;
+        let login = client.run("login", url, &[]).await?.succeeded()?;
+        login.authorization()?;
+        let call = client
+            .run("call", url, &["tools/list"])
+            .await?
+            .succeeded()?;
+        ensure!(
+            call.output.contains("\"tools\""),
+            "expected a list of tools, got: {}",
+            call.output.trim_end()
+        );
+        ensure!(
+            call.authorization.is_none(),
+            "expected that the call uses the token of the login"
+        );
+        Ok(())
+    }
 }

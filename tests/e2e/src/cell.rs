@@ -1,6 +1,14 @@
 //! [`Cell`]: the result of one trial in a table.
 
-use std::{fmt, time::Instant};
+use std::{
+    any::Any,
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    task::Poll,
+    time::Instant,
+};
 
 use anyhow::{anyhow, ensure};
 use serde::Serialize;
@@ -23,19 +31,33 @@ pub(crate) enum Cell {
 }
 
 impl Cell {
-    /// Waits for the result of a trial.
+    /// Waits for the result of a trial. A panic is a failure.
     pub(crate) async fn of(
         trial: impl Future<Output = Result<anyhow::Result<()>, Elapsed>>,
     ) -> Self {
         let started = Instant::now();
-        match trial
-            .await
-            .unwrap_or_else(|_| Err(anyhow!("it did not end in time")))
-        {
+        let trial = async {
+            let result = trial.await;
+            result.unwrap_or_else(|_| Err(anyhow!("it did not end in time")))
+        };
+        match catching_panics(trial).await {
             Ok(()) => Self::Passed {
                 seconds: started.elapsed().as_secs_f64(),
             },
             Err(error) => Self::failed(&error),
+        }
+    }
+
+    /// Waits for what a trial needs. Returns the cell of its failure, which may be a panic.
+    pub(crate) async fn started<T>(start: impl Future<Output = T>) -> Result<T, Self> {
+        let started = catching_panics(async { Ok(start.await) }).await;
+        started.map_err(|error| Self::failed(&error))
+    }
+
+    /// Returns the cell of what cannot be installed.
+    pub(crate) fn skipped(why: &anyhow::Error) -> Self {
+        Self::Skipped {
+            reason: format!("{why:#}"),
         }
     }
 
@@ -72,6 +94,26 @@ impl Cell {
     }
 }
 
+/// Waits for a result. A panic, by which the shared code of the tests reports an unexpected answer,
+/// is an error.
+pub(crate) async fn catching_panics<T>(
+    trial: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let mut trial = pin!(trial);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| trial.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(anyhow!(message(&*panic)))))
+    })
+    .await
+}
+
+/// Returns the text of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a text".to_owned())
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -79,5 +121,23 @@ impl fmt::Display for Cell {
             Self::Failed { .. } => f.pad("FAILED"),
             Self::Skipped { .. } => f.pad("skipped"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A panic in one trial does not end the others.
+    #[tokio::test]
+    async fn a_panic_is_a_failure() {
+        let panics = |text: String| async move {
+            tokio::task::yield_now().await;
+            assert!(text.is_empty(), "unexpected: {text}");
+            Ok(Ok(()))
+        };
+        assert!(Cell::of(panics(String::new())).await.reason().is_none());
+        let reason = Cell::of(panics("an answer".to_owned())).await;
+        assert_eq!(reason.reason(), Some("unexpected: an answer"));
     }
 }

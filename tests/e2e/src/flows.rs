@@ -24,9 +24,14 @@ use xtask::{built, checklist::Unit, workspace};
 /// The runs that take the place of the flow with an authorization server. Only one can be selected.
 const SEPARATE: &str = "separate";
 
+/// The separate runs in which no user has a browser.
+const WITHOUT_BROWSER: [&str; 6] = [
+    "readers", "sign_in", "restarts", "guides", "replicas", "metrics",
+];
+
 /// The options of `cargo xtask e2e`.
 #[derive(Args)]
-#[command(group = ArgGroup::new(SEPARATE).multiple(false).conflicts_with_all(["idp", "browser", "only"]))]
+#[command(group = ArgGroup::new(SEPARATE).multiple(false).conflicts_with_all(["idp", "only"]))]
 pub(crate) struct Arguments {
     /// The authorization server.
     #[arg(long, value_enum, default_value_t)]
@@ -36,8 +41,8 @@ pub(crate) struct Arguments {
     ready_within: u64,
     /// Consent in a headless Chromium instead of submitting the forms of the pages. Screenshots of
     /// all pages are kept in the target folder. Needs Chromium and Node.js 20; without Chromium,
-    /// forms are submitted.
-    #[arg(long)]
+    /// forms are submitted, and `--broker` fails.
+    #[arg(long, conflicts_with_all = WITHOUT_BROWSER)]
     browser: bool,
     /// Run only this scenario with Keycloak; can be repeated.
     #[arg(long, value_enum, value_name = "SCENARIO")]
@@ -61,11 +66,15 @@ pub(crate) struct Arguments {
     /// Python; a client without them is skipped.
     #[arg(long, group = SEPARATE)]
     restarts: bool,
-    /// Instead, sign in at a broker in front of imitated providers with `login`, `connect` and clients
-    /// of other makers: the TypeScript SDK (v1 and v2) and the Python SDK. Needs Node.js and Python; a
-    /// client without them is skipped.
+    /// Instead, sign in at a broker with `login`, `connect` and clients of other makers: the
+    /// TypeScript SDK (v1 and v2) and the Python SDK. The broker is in front of every provider that
+    /// the development server imitates, of Keycloak and of npm's oidc-provider. At the latter two,
+    /// grants are ended in every way, too. Needs Node.js, Python and Java; what lacks them is
+    /// skipped.
     #[arg(long, group = SEPARATE)]
     broker: bool,
+    #[command(flatten)]
+    broker_options: broker::Options,
     /// Instead, have clients of many makers sign in at a broker, ask for a further scope, refresh an
     /// expired token and continue after the grant was ended, and print one table. Needs Node.js and
     /// Python; a client without them is skipped. The first run compiles a client on rmcp.
@@ -119,19 +128,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .program("portcullis")?;
     let target = workspace::metadata()?.target_directory;
     let folder = fresh_folder(&target)?;
+    let environment = sign_in::Environment {
+        program: &program,
+        target: &target,
+        folder: &folder,
+        ready_within: Duration::from_secs(arguments.ready_within),
+    };
     let result = if arguments.sign_in {
-        let ready_within = Duration::from_secs(arguments.ready_within);
-        let environment = sign_in::Environment {
-            program: &program,
-            target: &target,
-            folder: &folder,
-            ready_within,
-        };
         block_on(sign_in::run(&environment, &arguments.sign_in_options))
     } else if arguments.restarts {
         block_on(restarts::run(&program, &target, &folder))
     } else if arguments.broker {
-        block_on(broker::run(&program, &target, &folder))
+        block_on(broker::run(
+            &environment,
+            &arguments.broker_options,
+            arguments.browser,
+        ))
     } else if arguments.broker_clients {
         block_on(broker_clients::run(
             &program,

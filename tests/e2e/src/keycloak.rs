@@ -4,6 +4,7 @@ mod addresses;
 mod admin;
 mod distribution;
 mod fixture;
+mod for_broker;
 mod google;
 mod guide;
 mod installed;
@@ -21,6 +22,7 @@ use super::{canary, output, progress::Progress, recorder::Recorder, test_user::T
 use clap::ValueEnum as _;
 use fixture::{Fixture, RunningKeycloak};
 
+pub(crate) use for_broker::KeycloakForBroker;
 pub(crate) use installed::Installed;
 pub(crate) use scenarios::Scenario;
 

@@ -2,6 +2,7 @@
 //! npm's `oidc-provider`.
 
 mod deployment;
+mod for_broker;
 mod package;
 mod tokens;
 
@@ -22,8 +23,11 @@ use super::{
 use anyhow::{Context as _, ensure};
 use deployment::CLIENT_DOCUMENT_URL;
 pub(crate) use deployment::OidcProviderDeployment;
+pub(crate) use for_broker::OidcProviderForBroker;
 pub(crate) use package::Package;
 
+/// What the script prints before the issuer, once it listens.
+const ANNOUNCEMENT: &str = "oidc-provider listens: ";
 /// The default time limit of a step.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// The time limit of the installation: about 40 MB, including Node.js.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch as _, FetchRequest, HttpFetch, UrlPolicy};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::expect;
@@ -53,6 +53,27 @@ impl Admin {
         self.send(Method::POST, &path, None).await.map(drop)
     }
 
+    /// Ends the sessions of a user's offline tokens for a client.
+    pub(super) async fn end_offline_sessions(
+        &self,
+        name: &str,
+        client: &str,
+    ) -> anyhow::Result<()> {
+        let user = self.user(name).await?;
+        let client = self.client(client).await?;
+        let client = client["id"].as_str().unwrap_or_default();
+        let path = format!("admin/realms/mcp/users/{user}/offline-sessions/{client}");
+        let sessions = self.send(Method::GET, &path, None).await?;
+        let ids = sessions.as_array().into_iter().flatten();
+        let ids: Vec<_> = ids.filter_map(|session| session["id"].as_str()).collect();
+        expect::that(!ids.is_empty(), "offline sessions", "one or more", &ids)?;
+        for id in ids {
+            let path = format!("admin/realms/mcp/sessions/{id}?isOffline=true");
+            self.send(Method::DELETE, &path, None).await?;
+        }
+        Ok(())
+    }
+
     /// Sets the lifetime of new access tokens of the realm, in seconds.
     pub(super) async fn set_token_lifetime(&self, seconds: u32) -> anyhow::Result<()> {
         self.send(
@@ -91,6 +112,22 @@ impl Admin {
             key["id"].as_str().unwrap_or_default()
         );
         self.send(Method::PUT, &path, Some(key)).await.map(drop)
+    }
+
+    /// Sets attributes of a client.
+    pub(super) async fn set_attributes(
+        &self,
+        client: &str,
+        attributes: Map<String, Value>,
+    ) -> anyhow::Result<()> {
+        let mut found = self.client(client).await?;
+        let id = found["id"].as_str().unwrap_or_default();
+        let path = format!("admin/realms/mcp/clients/{id}");
+        found["attributes"]
+            .as_object_mut()
+            .context("a client without attributes")?
+            .extend(attributes);
+        self.send(Method::PUT, &path, Some(found)).await.map(drop)
     }
 
     /// Adds an attribute of users that only administrators see and change.
@@ -158,6 +195,14 @@ impl Admin {
         let path = format!("admin/realms/mcp/client-scopes/{id}/protocol-mappers/models");
         let mapper = json!({ "name": mapper, "protocol": "openid-connect", "protocolMapper": mapper, "config": config });
         self.send(Method::POST, &path, Some(mapper)).await.map(drop)
+    }
+
+    /// Returns the representation of a client.
+    async fn client(&self, id: &str) -> anyhow::Result<Value> {
+        let path = format!("admin/realms/mcp/clients?clientId={id}");
+        let mut found = self.send(Method::GET, &path, None).await?;
+        let clients = found.as_array_mut().and_then(Vec::pop);
+        clients.with_context(|| format!("no client {id}"))
     }
 
     async fn user(&self, name: &str) -> anyhow::Result<String> {

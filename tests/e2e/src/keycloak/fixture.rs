@@ -80,13 +80,23 @@ impl RunningKeycloak {
         self.addresses
     }
 
-    /// Creates the realms of `tests/idp/keycloak`.
+    /// Returns its administrator.
+    pub(super) fn admin(&self) -> &Admin {
+        &self.admin
+    }
+
+    /// Creates the realms of the flow with Keycloak.
     pub(super) async fn create_realms(&self) -> anyhow::Result<()> {
         for realm in ["realm.json", "other-realm.json"] {
-            let created = self.admin.create_realm(&self.addresses.file(realm)?).await;
-            created.with_context(|| format!("tests/idp/keycloak/{realm}"))?;
+            self.create_realm(realm).await?;
         }
         Ok(())
+    }
+
+    /// Creates the realm of a file in `tests/idp/keycloak`.
+    pub(super) async fn create_realm(&self, file: &str) -> anyhow::Result<()> {
+        let created = self.admin.create_realm(&self.addresses.file(file)?).await;
+        created.with_context(|| format!("tests/idp/keycloak/{file}"))
     }
 
     /// Starts the servers in front of it.

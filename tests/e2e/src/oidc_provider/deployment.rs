@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use portcullis_metadata::Issuer;
 use url::Url;
 
-use super::package::Package;
+use super::{ANNOUNCEMENT, package::Package};
 use xtask::workspace;
 
 use crate::{
@@ -22,7 +22,6 @@ use crate::{
 /// the test reads a file instead.
 pub(super) const CLIENT_DOCUMENT_URL: &str = "https://client.example/portcullis.json";
 
-const ANNOUNCEMENT: &str = "oidc-provider listens: ";
 const SECRET: &str = "portcullis-secret-of-tests";
 
 /// The three running programs.
