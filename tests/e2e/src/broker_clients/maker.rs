@@ -16,7 +16,9 @@ use crate::install;
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Maker {
     Connect,
+    #[value(name = "v1")]
     TypescriptOne,
+    #[value(name = "v2")]
     TypescriptTwo,
     Python,
     Fastmcp,
@@ -76,8 +78,9 @@ impl Maker {
     pub(super) fn expected(self) -> Steps {
         Steps {
             signs_in: true,
-            // It refreshes its token instead, which does not add a scope.
-            steps_up: self != Self::TypescriptOne,
+            // The first refreshes its token instead, which adds no scope. The second requests all
+            // scopes of the metadata at the first sign-in.
+            steps_up: !matches!(self, Self::TypescriptOne | Self::Inspector),
             refreshes: true,
             signs_in_again: true,
             // The SDKs report that the session has ended. A program on them opens another one.
