@@ -26,7 +26,6 @@ struct Shared {
 /// RF2: three processes share one credential store, and refresh at the same time. All of them get
 /// tokens that work; no token gets a second successor, and no process has to sign in again.
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "the figures of a long run")]
 async fn concurrent_refreshes_sign_no_process_out() {
     let server = BrokerServer::start(ProviderKind::Google).await;
     let client = BrokerClient::register(&server).await;
