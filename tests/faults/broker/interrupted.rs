@@ -36,18 +36,16 @@ async fn interrupt(what: Interrupted, storage: Storage, delays: &[Duration]) {
     }
 }
 
-/// Interrupts requests to a server with a file and to one of two replicas. Not all delays are used
-/// with replicas, unless the run is full, because a killed replica returns after seconds.
+/// Interrupts requests to a server with a file and, in a full run, to servers with Redis. Otherwise
+/// only the requests with codes and refresh tokens are interrupted there, once, because a killed
+/// replica returns after seconds.
 async fn interrupt_everywhere(what: Interrupted) {
     interrupt(what, Storage::File, &DELAYS).await;
-    let delays = if is_full_run() {
-        &DELAYS
-    } else {
-        &DELAYS[3..4]
-    };
-    interrupt(what, Storage::TwoReplicas, delays).await;
     if is_full_run() {
-        interrupt(what, Storage::Redis, delays).await;
+        interrupt(what, Storage::Redis, &DELAYS).await;
+        interrupt(what, Storage::TwoReplicas, &DELAYS).await;
+    } else if matches!(what, Interrupted::Exchange | Interrupted::Refresh) {
+        interrupt(what, Storage::TwoReplicas, &DELAYS[3..4]).await;
     }
 }
 
