@@ -11,7 +11,7 @@ use crate::{
     error::ResolveError,
     fault_injection::{Fault, is_injected},
     identifier::{
-        AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open,
+        self, AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open,
     },
     live_session::{NewSession, Session, millis},
     owner::Owner,
@@ -35,6 +35,30 @@ enum Entered {
 }
 
 impl SessionStore {
+    /// Returns whether the owner ended the session of an identifier that
+    /// [`resolve`](Self::resolve) has rejected with [`ResolveError::Ended`]: by
+    /// [`EndReason::Deleted`] or [`EndReason::DeleteFailed`], in any process whose records this one
+    /// has.
+    ///
+    /// Returns false if the session ended otherwise, the identifier was not issued to this owner
+    /// for this resource, or the end is no longer remembered by itself: the session's lifetime is
+    /// over, or the end of several sessions includes it (see **Ends** of [`SessionStore`]).
+    pub fn is_ended_by_owner(
+        &self,
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        identifier: &[u8],
+    ) -> bool {
+        let keys = self.0.keys.load();
+        identifier::head(identifier)
+            .and_then(|head| Opened::new(&keys, head, target, owner, identifier))
+            .is_some_and(|Opened { record, .. }| {
+                self.0
+                    .ends
+                    .is_ended_by_owner(owner, &record.session, record.created)
+            })
+    }
+
     /// Takes a session into use by an identifier that is not in the table.
     pub(super) fn open_sealed(
         &self,

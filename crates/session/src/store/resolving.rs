@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use portcullis_metadata::Scopes;
 
-use super::{Inner, SessionStore, adoption::Opened, in_use::InUse};
+use super::{Inner, SessionStore, in_use::InUse};
 use crate::{
     end_reason::EndReason,
     error::ResolveError,
@@ -51,30 +51,6 @@ impl SessionStore {
             return Ok(in_use);
         }
         self.open_sealed(head, target, owner, scopes, identifier)
-    }
-
-    /// Returns whether the owner ended the session of an identifier that
-    /// [`resolve`](Self::resolve) has rejected with [`ResolveError::Ended`]: by
-    /// [`EndReason::Deleted`] or [`EndReason::DeleteFailed`], in any process whose records this one
-    /// has.
-    ///
-    /// Returns false if the session ended otherwise, the identifier was not issued to this owner
-    /// for this resource, or the end is no longer remembered by itself: the session's lifetime is
-    /// over, or the end of several sessions includes it (see **Ends** of [`SessionStore`]).
-    pub fn is_ended_by_owner(
-        &self,
-        target: &SessionTarget,
-        owner: Owner<'_>,
-        identifier: &[u8],
-    ) -> bool {
-        let keys = self.0.keys.load();
-        identifier::head(identifier)
-            .and_then(|head| Opened::new(&keys, head, target, owner, identifier))
-            .is_some_and(|Opened { record, .. }| {
-                self.0
-                    .ends
-                    .is_ended_by_owner(owner, &record.session, record.created)
-            })
     }
 
     /// Begins a use of a session in the table. Returns `None` if the session has just left the
