@@ -205,7 +205,7 @@ async fn waiting_requests() {
         .to_bytes();
     let mut connections = Vec::new();
     for _ in 0..WAITING + REFUSED {
-        let mut connection = Connection::open(deployment.portcullis.address()).await;
+        let mut connection = Connection::open_as_new_client(deployment.portcullis.address()).await;
         connection.write(&request).await;
         connections.push(connection);
     }

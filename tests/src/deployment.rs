@@ -270,7 +270,8 @@ impl Deployment {
         let mut rejected = Vec::new();
         for (case, token, code) in cases {
             let case = case.as_ref().to_owned();
-            let response = self.try_token(&token).await;
+            let request = Request::post(Self::ENDPOINT, INITIALIZE).bearer(&token);
+            let response = self.send_as_new_client(request).await;
             assert_eq!(response.status, 401, "{case}: {response:?}");
             assert_eq!(
                 response.assert_unauthorized(),
