@@ -141,7 +141,7 @@ fn is_public(upstream: &Url) -> bool {
 
 /// The ends of names that only a private network resolves (RFC 6761, RFC 6762, RFC 8375, and those
 /// that ICANN has reserved or that containers use).
-const PRIVATE_DOMAINS: [&str; 14] = [
+const PRIVATE_DOMAINS: [&str; 15] = [
     "arpa",
     "consul",
     "corp",
@@ -149,6 +149,7 @@ const PRIVATE_DOMAINS: [&str; 14] = [
     "home",
     "internal",
     "intranet",
+    "invalid",
     "lan",
     "local",
     "localdomain",
