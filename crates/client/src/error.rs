@@ -23,7 +23,7 @@ pub enum ClientError {
     #[error("cannot reach {start}")]
     Resource {
         /// The start URL.
-        start: StartUrl,
+        start: Box<StartUrl>,
         /// The reason.
         #[source]
         error: FetchError,

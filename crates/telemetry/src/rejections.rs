@@ -240,7 +240,7 @@ mod tests {
             first: at(1),
             last: at(1),
         };
-        assert_eq!(rejections.take_due(PERIOD), [summed.clone()]);
+        assert_eq!(rejections.take_due(PERIOD), std::slice::from_ref(&summed));
 
         // While the flood continues, none is listed. When it ends, each is listed again.
         assert_eq!(listed(&rejections, 9, address(1), 2), 0);

@@ -61,7 +61,7 @@ impl Authorizer {
                     .open(request.clone())
                     .await
                     .map_err(|error| ClientError::Resource {
-                        start: start.clone(),
+                        start: Box::new(start.clone()),
                         error,
                     })?;
             if !answer.status.is_redirection() {
