@@ -171,8 +171,9 @@ async fn parameters_for_the_provider() {
     let page = browser.authorize(&params).await;
     assert!(!text_of(&page).contains("victim"));
     let url = browser.approve(&page).await;
+    // That of the broker, for `offline_access`.
+    assert_eq!(param(&url, "prompt").as_deref(), Some("consent"));
     for absent in [
-        "prompt",
         "login_hint",
         "acr_values",
         "claims",
