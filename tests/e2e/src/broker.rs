@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The time limit of one client at one provider, without its installation.
-const CELL_LIMIT: Duration = Duration::from_secs(180);
+const CELL_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// npm and pip deliver some 40 MB.
 const INSTALL_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// The time limit of a request of the user's browser. Keycloak's password hash alone takes seconds
@@ -105,8 +105,10 @@ impl Users<'_> {
         Ok(())
     }
 
-    fn user(self) -> anyhow::Result<TestUser> {
-        Ok(match self.pictures.and_then(Chromium::find) {
+    /// Returns a user, the screenshots of whose pages are kept in this folder.
+    fn user(self, folder: &Path) -> anyhow::Result<TestUser> {
+        let pictures = self.pictures.map(|pictures| pictures.join(folder));
+        Ok(match pictures.as_deref().and_then(Chromium::find) {
             Some(chromium) => TestUser::with_chromium(USER, chromium),
             None => TestUser::with_forms(USER, Arc::new(Recorder::new(PAGE_LIMIT)?)),
         })
@@ -141,26 +143,29 @@ impl Trial<'_> {
     async fn sign_in(&self, provider: Provider, site: &Site) -> anyhow::Result<()> {
         let name = provider.name();
         match self.installed {
-            Installed::Own => self.own_client(&site.url, &self.folder.join(name)).await,
-            Installed::Sdk(sdk) => {
-                let name = format!("client-{name}");
-                self.sdk_client(sdk.command(&site.url), &name).await
-            }
+            Installed::Own => self.own_client(&site.url, name).await,
+            Installed::Sdk(sdk) => self.sdk_client(sdk.command(&site.url), name).await,
         }
+    }
+
+    fn user(&self, provider: &str) -> anyhow::Result<TestUser> {
+        let client = self.folder.file_name().context("a folder with a name")?;
+        self.users.user(&Path::new(provider).join(client))
     }
 
     /// Signs in with a client of another maker, which reads the redirect of the user's browser from
     /// its standard input.
-    async fn sdk_client(&self, mut command: Command, name: &str) -> anyhow::Result<()> {
-        let mut client = Program::start_with_input(name, &mut command, self.folder)?;
+    async fn sdk_client(&self, mut command: Command, provider: &str) -> anyhow::Result<()> {
+        let name = format!("client-{provider}");
+        let mut client = Program::start_with_input(&name, &mut command, self.folder)?;
         let mut input = client.take_stdin().context("the standard input is piped")?;
         let authorization = client
             .find_line(|line| line.strip_prefix("authorize ").map(str::to_owned))
             .await?;
         let authorization = Url::parse(&authorization)?;
-        let user = self.users.user()?;
+        let user = self.user(provider)?;
         let mut listener = RedirectListener::listen(&authorization).await?;
-        user.visit(name, &authorization, true, &[]).await?;
+        user.visit(&name, &authorization, true, &[]).await?;
         writeln!(input, "{}", listener.redirect().await?)?;
         for expected in ["answer 3", "refreshed 3"] {
             client
@@ -177,8 +182,10 @@ impl Trial<'_> {
     }
 
     /// Signs in with `connect`, and with `login`, each with an empty store.
-    async fn own_client(&self, url: &Url, folder: &Path) -> anyhow::Result<()> {
-        let client = |name: &str| Client::new(self.program, &folder.join(name), self.users.user()?);
+    async fn own_client(&self, url: &Url, provider: &str) -> anyhow::Result<()> {
+        let folder = self.folder.join(provider);
+        let client =
+            |name: &str| Client::new(self.program, &folder.join(name), self.user(provider)?);
         let connected = client("connect")?.connect(url, &[]).await?.succeeded()?;
         connected.authorization()?;
         let client = client("login")?;

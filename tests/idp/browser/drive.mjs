@@ -12,14 +12,14 @@
 //   pictures, name        a folder for pictures of the pages, and what their names begin with
 //
 // It prints a line for each page, with its kind, its title and its text, and never an address with its parameters.
-// It ends with 1 when it meets a page that it does not know, and by itself after a minute.
+// It ends with 1 when it meets a page that it does not know, and by itself after two minutes.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const MAX_PAGES = 10;
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000;
 const POLL_MS = 50;
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 
