@@ -3,6 +3,7 @@
 
 pub(super) mod accept;
 pub(super) mod activity;
+mod announced_close;
 mod bounded_frames;
 pub(super) mod client_listener;
 mod counted_response;
@@ -30,6 +31,7 @@ use tokio::{
 };
 
 use activity::{Activity, Inactivity, InactivityLimits};
+use announced_close::AnnouncedClose;
 use counted_response::CountedResponse;
 use lingering_close::{LingeringClose, UnreadBytes};
 use request_body::{BodyTimeouts, RequestBody};
@@ -138,8 +140,9 @@ pub(super) async fn serve<S, H>(
                 None
             };
             let asks_to_close = is_http1 && *last_requests.borrow();
-            let request = request.map(|body| RequestBody::new(body, unread, limits.body));
-            CountedResponse::new(handler.handle(request, peer), in_flight, asks_to_close)
+            let request = request.map(|body| RequestBody::new(body, unread.clone(), limits.body));
+            let response = AnnouncedClose::new(handler.handle(request, peer), unread);
+            CountedResponse::new(response, in_flight, asks_to_close)
         }
     });
 

@@ -34,12 +34,22 @@ pub(crate) struct UnreadBytes(Arc<Flags>);
 #[derive(Debug, Default)]
 struct Flags {
     unread: AtomicBool,
+    abandoned: AtomicBool,
     multiplexed: AtomicBool,
 }
 
 impl UnreadBytes {
     pub(crate) fn set(&self, unread: bool) {
         self.0.unread.store(unread, Ordering::Relaxed);
+    }
+
+    /// Notes whether the body of the current request was dropped before its end.
+    pub(crate) fn set_abandoned(&self, abandoned: bool) {
+        self.0.abandoned.store(abandoned, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.0.abandoned.load(Ordering::Relaxed)
     }
 
     /// Marks the connection as multiplexed (HTTP/2), which closes without lingering.

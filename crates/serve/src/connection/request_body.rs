@@ -28,10 +28,19 @@ pin_project! {
     pub(crate) struct RequestBody<B> {
         #[pin]
         body: Either<B, Full<Bytes>>,
+        // `None` after the end of the body.
         unread: Option<UnreadBytes>,
         times: BodyTimeouts,
         pause: Option<Pin<Box<Sleep>>>,
         deadline: Option<Instant>,
+    }
+
+    impl<B> PinnedDrop for RequestBody<B> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(unread) = this.project().unread {
+                unread.set_abandoned(true);
+            }
+        }
     }
 }
 
@@ -39,12 +48,14 @@ impl<B: Body> RequestBody<B> {
     /// Wraps a body. `unread` is set on HTTP/1.1 only, where the rest of a body precedes the next
     /// request.
     pub(crate) fn new(body: B, unread: Option<UnreadBytes>, times: BodyTimeouts) -> Self {
+        let is_empty = body.is_end_stream();
         if let Some(unread) = &unread {
-            unread.set(!body.is_end_stream());
+            unread.set(!is_empty);
+            unread.set_abandoned(false);
         }
         Self {
             body: Either::Left(body),
-            unread,
+            unread: unread.filter(|_| !is_empty),
             times,
             pause: None,
             deadline: None,
@@ -91,7 +102,9 @@ where
         };
         *this.pause = None;
         if frame.is_none() || this.body.is_end_stream() {
-            this.unread.iter().for_each(|unread| unread.set(false));
+            if let Some(unread) = this.unread.take() {
+                unread.set(false);
+            }
         }
         Poll::Ready(frame.map(|frame| frame.map_err(io::Error::other)))
     }
