@@ -133,14 +133,14 @@ async fn settings_that_need_a_restart() {
     let line = reloading
         .reload(&[
             SCOPES,
-            ("workers = 2", "workers = 3\nlimits = { max_headers = 7 }"),
+            ("workers = 2", "workers = 3\nlimits = { max_headers = 70 }"),
         ])
         .await;
     assert_eq!(line["level"], "ERROR", "{line}");
     assert_eq!(line["config.reasons"], 2, "{line}");
     for change in [
         "workers needs a restart to change from 2 to 3; restart the server",
-        "limits.max_headers needs a restart to change from 100 to 7; restart the server",
+        "limits.max_headers needs a restart to change from 100 to 70; restart the server",
     ] {
         reloading
             .portcullis

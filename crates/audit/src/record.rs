@@ -137,8 +137,8 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     });
 }
 
-/// Writes the start of the trail by a program of this version, and whether it begins a chain because
-/// the former one could not be continued.
+/// Writes the start of the trail by a program of this version, and whether it begins a chain
+/// because the former one could not be continued.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime, version: &str, begins_new_chain: bool) {
     write_record(out, time, "audit.started", |record| {
         record.text("version", version);

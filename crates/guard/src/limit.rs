@@ -35,10 +35,10 @@ pub struct GuardLimits {
     /// The rate per client address, checked before the token is read. Metadata requests and
     /// preflights do not count. Default: none.
     pub per_address: Option<Arc<RateLimiter>>,
-    /// The rate of requests without a valid token per client address. Beyond it, such a request gets
-    /// 429 in place of 401, also if it has no token. Requests with a valid token are neither counted
-    /// nor rejected, so that one client cannot lock out another one with the same address. Default:
-    /// none.
+    /// The rate of requests without a valid token per client address. Beyond it, such a request
+    /// gets 429 in place of 401, also if it has no token. Requests with a valid token are neither
+    /// counted nor rejected, so that one client cannot lock out another one with the same address.
+    /// Default: none.
     pub rejected_per_address: Option<Arc<RateLimiter>>,
     /// The rate per principal, checked after the token is verified. Rejected requests count too.
     /// Default: none.

@@ -104,7 +104,8 @@ impl Rejection {
         }
     }
 
-    /// Returns whether the request has no valid token. One that cannot be verified now may be valid.
+    /// Returns whether the request has no valid token. One that cannot be verified now may be
+    /// valid.
     pub(crate) fn lacks_valid_token(&self) -> bool {
         matches!(
             self,

@@ -24,8 +24,8 @@ pub struct Audit {
     /// The key of the chain of records. Default: one that is generated in the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<SecretSource>,
-    /// The size in bytes at which the file is rotated; 0: never. Default: 104857600 if the target is
-    /// a regular file, or never.
+    /// The size in bytes at which the file is rotated; 0: never. Default: 104857600 if the target
+    /// is a regular file, or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = 104_857_600)]
     pub rotate_size: Option<u64>,

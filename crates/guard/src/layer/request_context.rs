@@ -246,8 +246,8 @@ impl RequestContext {
         self.respond(response, Some(rejection.code()))
     }
 
-    /// Counts a request without a valid token, and rejects it as such unless its address has sent too
-    /// many of them. A request that was admitted before is not counted.
+    /// Counts a request without a valid token, and rejects it as such unless its address has sent
+    /// too many of them. A request that was admitted before is not counted.
     fn limited(&self, rejection: Rejection) -> Rejection {
         let limiter = self
             .resource()

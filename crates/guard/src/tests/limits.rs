@@ -82,8 +82,8 @@ async fn addresses_are_limited_first() {
     );
 }
 
-/// J5: requests without a valid token are limited by address. Those with one are neither counted nor
-/// rejected.
+/// J5: requests without a valid token are limited by address. Those with one are neither counted
+/// nor rejected.
 #[tokio::test]
 async fn rejected_requests_are_limited() {
     let mut setup = Setup::new();

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{GOOD, check};
 
 const PAGE: &str = include_str!("../../../../../docs/use/limits.md");
-/// Keys of these sections that are not limits of the first table: the page has the rates in another.
+/// Keys of these sections that are not limits of the first table: the page has the rates in
+/// another.
 const OTHER_KEYS: &[&str] = &[
     "limits.rejected_per_address",
     "session.ended_status",

@@ -195,8 +195,8 @@ async fn a_request_outlives_its_connection() {
     }
 }
 
-/// J1: requests beyond a limit of the broker have a reason code, so that a flood of them is summed in
-/// the log.
+/// J1: requests beyond a limit of the broker have a reason code, so that a flood of them is summed
+/// in the log.
 #[tokio::test]
 async fn a_flood_is_summed_in_the_log() {
     const FLOOD: usize = 40;
