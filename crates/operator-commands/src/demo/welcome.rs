@@ -143,3 +143,36 @@ fn program() -> String {
         .next()
         .unwrap_or_else(|| "portcullis".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J8: the demo names a sign-in without a browser, unless there is none or none is needed.
+    #[test]
+    fn a_sign_in_without_a_browser_is_named() {
+        for (has_broker, auto_consent, is_named) in [
+            (false, false, true),
+            (false, true, false),
+            (true, false, false),
+        ] {
+            let welcome = Welcome {
+                address: ([127, 0, 0, 1], 3000).into(),
+                issuer: &Issuer::parse("http://127.0.0.1:9000").unwrap(),
+                has_broker,
+                auto_consent,
+            };
+            let text = welcome.to_string();
+            assert_eq!(
+                text.contains(" login --device http://127.0.0.1:3000/mcp"),
+                is_named,
+                "{text}"
+            );
+            assert_eq!(
+                text.contains(" call --auto-consent http://"),
+                auto_consent,
+                "{text}"
+            );
+        }
+    }
+}
