@@ -6,7 +6,10 @@ use super::Cli;
 
 const ADMINISTRATION: &str = include_str!("../../../../docs/use/administration.md");
 const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
-const CONFIGURATION: &str = include_str!("../../../../docs/use/configuration.md");
+const CONFIGURATION: &str = concat!(
+    include_str!("../../../../docs/use/configuration.md"),
+    include_str!("../../../../docs/use/running.md"),
+);
 const CONNECT: &str = concat!(
     include_str!("../../../../docs/use/connect.md"),
     include_str!("../../../../docs/use/connect-sign-in.md"),
