@@ -104,3 +104,31 @@ impl fmt::Display for Row {
 fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n    ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_does_something_else_fails_the_run() {
+        let expected = Maker::Connect.expected();
+        let other = Steps {
+            refreshes: false,
+            ..expected
+        };
+        let mut report = Report::default();
+        report.add(Row::of(Maker::Connect, Ok([expected; 3])));
+        assert!(report.result().is_ok());
+        report.add(Row::of(Maker::Connect, Ok([expected, other, expected])));
+        assert!(report.result().is_err());
+        assert!(report.to_string().contains("got Steps"), "{report}");
+    }
+
+    #[test]
+    fn a_run_that_skips_every_client_fails() {
+        let mut report = Report::default();
+        report.add(Row::skipped(Maker::Rmcp, &anyhow::anyhow!("no cargo")));
+        assert!(report.result().is_err());
+        assert!(report.to_string().contains("no cargo"), "{report}");
+    }
+}
