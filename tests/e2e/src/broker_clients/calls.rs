@@ -9,8 +9,8 @@ use url::Url;
 use super::{maker::Installed, user::User};
 use crate::program::{POLL_INTERVAL, Program};
 
-/// The time limit of one call, with the sign-in that it needs.
-const CALL_LIMIT: Duration = Duration::from_secs(60);
+/// The time limit of one call, with the start of the client and the sign-in that it needs.
+const CALL_LIMIT: Duration = Duration::from_secs(120);
 
 /// A client with its user.
 pub(super) struct Calls {
