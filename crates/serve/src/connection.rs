@@ -3,10 +3,10 @@
 
 pub(super) mod accept;
 pub(super) mod activity;
-mod announced_close;
 mod bounded_frames;
 pub(super) mod client_listener;
 mod counted_response;
+mod early_response;
 mod lingering_close;
 pub(super) mod listener;
 pub(super) mod request_body;
@@ -31,8 +31,8 @@ use tokio::{
 };
 
 use activity::{Activity, Inactivity, InactivityLimits};
-use announced_close::AnnouncedClose;
 use counted_response::CountedResponse;
+use early_response::EarlyResponse;
 use lingering_close::{LingeringClose, UnreadBytes};
 use request_body::{BodyTimeouts, RequestBody};
 use signals::{Signal, Signals};
@@ -141,7 +141,7 @@ pub(super) async fn serve<S, H>(
             };
             let asks_to_close = is_http1 && *last_requests.borrow();
             let request = request.map(|body| RequestBody::new(body, unread.clone(), limits.body));
-            let response = AnnouncedClose::new(handler.handle(request, peer), unread);
+            let response = EarlyResponse::new(handler.handle(request, peer), unread);
             CountedResponse::new(response, in_flight, asks_to_close)
         }
     });

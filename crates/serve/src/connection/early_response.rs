@@ -1,42 +1,46 @@
-//! `Connection: close` for the response to a request whose body was not read to its end.
+//! Responses to requests whose body was not read to its end.
 //!
-//! hyper closes a connection on which the rest of a body has not arrived. It announces the close only
-//! if the body was dropped before the response was ready. Otherwise the client uses the connection
-//! again, and its next request gets no response.
+//! After such a response, hyper keeps the connection if the rest of the body has arrived, and closes it
+//! otherwise. It examines this, and announces the close, only if the body was dropped before the
+//! response is ready. Without the announcement, the client uses the connection again, and its next
+//! request gets no response.
 
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
-use http::{HeaderValue, Response, header::CONNECTION};
+use http::Response;
 use pin_project_lite::pin_project;
 
 use super::lingering_close::UnreadBytes;
 
 pin_project! {
-    /// A response future that announces the close of its connection if it drops the body of its
-    /// request.
-    pub(super) struct AnnouncedClose<F> {
+    /// A response future that, if it drops the body of its request, lets hyper examine the
+    /// connection before it is ready.
+    pub(super) struct EarlyResponse<F, B> {
         // `None` after completion.
         #[pin]
-        response: Option<F>,
-        // `None` if hyper announces the close, and on HTTP/2.
+        future: Option<F>,
+        // The response, while hyper examines the connection.
+        response: Option<Response<B>>,
+        // `None` if hyper has examined the connection, and on HTTP/2.
         unread: Option<UnreadBytes>,
     }
 }
 
-impl<F> AnnouncedClose<F> {
+impl<F, B> EarlyResponse<F, B> {
     /// `unread` is that of the request from which the future was made, and is `None` on HTTP/2.
-    pub(super) fn new(response: F, unread: Option<UnreadBytes>) -> Self {
+    pub(super) fn new(future: F, unread: Option<UnreadBytes>) -> Self {
         Self {
-            response: Some(response),
+            future: Some(future),
+            response: None,
             unread: unread.filter(|unread| !unread.is_abandoned()),
         }
     }
 }
 
-impl<F, B> Future for AnnouncedClose<F>
+impl<F, B> Future for EarlyResponse<F, B>
 where
     F: Future<Output = Response<B>>,
 {
@@ -44,16 +48,20 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<B>> {
         let mut this = self.project();
-        let Some(response) = this.response.as_mut().as_pin_mut() else {
+        if let Some(response) = this.response.take() {
+            return Poll::Ready(response);
+        }
+        let Some(future) = this.future.as_mut().as_pin_mut() else {
             return Poll::Pending;
         };
-        let mut response = ready!(response.poll(cx));
+        let response = ready!(future.poll(cx));
         // What the future still has of the request ends here.
-        this.response.set(None);
+        this.future.set(None);
         if this.unread.as_ref().is_some_and(UnreadBytes::is_abandoned) {
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
+            // hyper reads before it polls a response again.
+            *this.response = Some(response);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         Poll::Ready(response)
     }
@@ -168,15 +176,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_was_read_keeps_the_connection() {
-        let (response, mut client) = exchange(Answer::AfterBody, false).await;
-        assert!(!response.contains("connection: close"), "{response}");
-        client
-            .write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
-            .await
-            .unwrap();
-        let mut next = [0; 15];
-        client.read_exact(&mut next).await.unwrap();
-        assert_eq!(&next, b"HTTP/1.1 200 OK");
+    async fn a_body_that_has_arrived_keeps_the_connection() {
+        for answer in [Answer::AtOnce, Answer::Later, Answer::AfterBody] {
+            let (response, mut client) = exchange(answer, false).await;
+            assert!(
+                !response.contains("connection: close"),
+                "{answer:?}: {response}"
+            );
+            client
+                .write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+                .await
+                .unwrap();
+            let mut next = [0; 15];
+            client.read_exact(&mut next).await.unwrap();
+            assert_eq!(&next, b"HTTP/1.1 200 OK", "{answer:?}");
+        }
     }
 }
