@@ -25,8 +25,14 @@ use xtask::{built, checklist::Unit, workspace};
 const SEPARATE: &str = "separate";
 
 /// The separate runs in which no user has a browser.
-const WITHOUT_BROWSER: [&str; 6] = [
-    "readers", "sign_in", "restarts", "guides", "replicas", "metrics",
+const WITHOUT_BROWSER: [&str; 7] = [
+    "readers",
+    "sign_in",
+    "restarts",
+    "broker_clients",
+    "guides",
+    "replicas",
+    "metrics",
 ];
 
 /// The options of `cargo xtask e2e`.

@@ -101,10 +101,10 @@ where
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
         *this.pause = None;
-        if frame.is_none() || this.body.is_end_stream() {
-            if let Some(unread) = this.unread.take() {
-                unread.set(false);
-            }
+        if (frame.is_none() || this.body.is_end_stream())
+            && let Some(unread) = this.unread.take()
+        {
+            unread.set(false);
         }
         Poll::Ready(frame.map(|frame| frame.map_err(io::Error::other)))
     }
