@@ -20,10 +20,10 @@ pub enum ClientError {
     #[error(transparent)]
     StartUrl(#[from] StartUrlError),
     /// The resource could not be reached.
-    #[error("cannot reach {start}")]
+    #[error("cannot reach {url}")]
     Resource {
-        /// The start URL.
-        start: Box<StartUrl>,
+        /// The start URL, without the query.
+        url: String,
         /// The reason.
         #[source]
         error: FetchError,

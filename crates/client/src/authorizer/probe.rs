@@ -61,7 +61,7 @@ impl Authorizer {
                     .open(request.clone())
                     .await
                     .map_err(|error| ClientError::Resource {
-                        start: Box::new(start.clone()),
+                        url: start.to_string(),
                         error,
                     })?;
             if !answer.status.is_redirection() {
