@@ -305,3 +305,14 @@ async fn notes_on_entra() {
     assert!(checked.stderr.contains("template"), "{checked:?}");
     assert!(checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
 }
+
+/// J9: editors get the schema of the configuration.
+#[tokio::test]
+async fn the_schema_is_printed() {
+    let printed = Portcullis::run(&["config-schema"]).await;
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    let schema: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert!(schema["properties"]["resource"].is_object());
+    let option = Portcullis::run(&["check", "--schema"]).await;
+    assert_eq!(option.stdout, printed.stdout);
+}

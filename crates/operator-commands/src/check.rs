@@ -20,8 +20,7 @@ const WARNINGS: u8 = 2;
 
 pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<ExitCode> {
     if arguments.schema {
-        print_json(portcullis_config::schema())?;
-        return Ok(ExitCode::SUCCESS);
+        return print_schema();
     }
     let (loaded, plan) = match valid(arguments) {
         Ok(valid) => valid,
@@ -67,6 +66,12 @@ pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<Ex
         report.print(&result)?;
     }
     Ok(result.exit_code())
+}
+
+/// Prints the JSON Schema of the configuration.
+pub(crate) fn print_schema() -> anyhow::Result<ExitCode> {
+    print_json(portcullis_config::schema())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The configuration, with everything that can be validated without the network.

@@ -62,6 +62,11 @@ pub enum OperatorCommand {
     /// `--deny-warnings` is given.
     #[command(after_long_help = check::MORE)]
     Check(Check),
+    /// Print the JSON Schema of the configuration, for editors.
+    ///
+    /// It is the one by which `check` names unknown keys, of this version of the program.
+    #[command(after_long_help = check::SCHEMA_MORE)]
+    ConfigSchema,
     /// List and end the sessions of a running server, and drop its cached tokens.
     ///
     /// The server must have an `[admin]` table in its configuration.

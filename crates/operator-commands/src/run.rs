@@ -29,6 +29,7 @@ impl OperatorCommand {
                 demo::run(&arguments, program, log_format).map(|()| ExitCode::SUCCESS)
             }
             Self::Check(arguments) => check::run(&arguments, program.product),
+            Self::ConfigSchema => check::print_schema(),
             Self::Admin(arguments) => admin::run(&arguments),
             Self::Init(arguments) => {
                 init::run(&arguments, program.product).map(|()| ExitCode::SUCCESS)

@@ -10,7 +10,7 @@ const HEAD: &str = "\
 # Keys of the configuration
 
 Every key of the file, as `portcullis check` reads it. [Configuration](configuration.md) says how a file is written, and has the pages that
-explain the tables. `portcullis check --schema` prints the same for editors.
+explain the tables. `portcullis config-schema` prints the same for editors.
 
 This page is generated from the sources by `cargo xtask configuration-keys`.
 ";

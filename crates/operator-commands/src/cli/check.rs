@@ -9,10 +9,14 @@ pub(crate) const MORE: &str = "\
 Examples:
   portcullis check --config portcullis.toml
   portcullis check --deny-warnings --json        in a pipeline
-  portcullis check --online                      before the first start
-  portcullis check --schema > portcullis.schema.json
+  portcullis check --online                      before the first start";
 
-Editors complete and check the file if its first line is
+/// What `config-schema --help` shows after the description.
+pub(crate) const SCHEMA_MORE: &str = "\
+Example:
+  portcullis config-schema > portcullis.schema.json
+
+Editors complete and check the configuration if its first line is
   #:schema ./portcullis.schema.json";
 
 #[derive(Args)]
@@ -33,7 +37,7 @@ pub struct Check {
     /// Exit with 2 if there are warnings.
     #[arg(long)]
     pub(crate) deny_warnings: bool,
-    /// Print the JSON Schema of the configuration file and exit.
-    #[arg(long, conflicts_with_all = ["config", "online", "json", "deny_warnings"])]
+    /// Do what `config-schema` does, which was an option of this command.
+    #[arg(long, hide = true, conflicts_with_all = ["config", "online", "json", "deny_warnings"])]
     pub(crate) schema: bool,
 }

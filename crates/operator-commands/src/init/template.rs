@@ -61,7 +61,7 @@ fn issuer(values: &Values) -> String {
 const HEAD: &str = "\
 # Written by `portcullis init`. All options: docs/use/configuration-keys.md
 # `portcullis check --online` tests this file, and `portcullis serve` starts the server.
-# `portcullis check --schema > portcullis.schema.json` lets editors complete it, if the first line here is then
+# `portcullis config-schema > portcullis.schema.json` lets editors complete it, if the first line here is then
 # #:schema ./portcullis.schema.json
 
 # What clients use: scheme, host and port. Metadata and accepted audiences follow from it.
