@@ -19,12 +19,20 @@ pub(crate) struct Access {
 }
 
 /// Why a user gets no access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 pub(crate) enum AccessDenial {
     /// The user does not meet a rule in `allow` of the provider.
-    #[error("the user does not meet a rule of this server")]
+    #[error(
+        "the user does not meet the rule for `{claim}` in `allow`: {}",
+        if *.is_missing { "the provider did not send the claim" } else { "the claim has another value" }
+    )]
     #[code = "broker.user_not_allowed"]
-    NotAllowed,
+    NotAllowed {
+        /// The claim of the rule.
+        claim: Box<str>,
+        /// Whether the provider did not send the claim.
+        is_missing: bool,
+    },
     /// The provider left out the groups, on which a rule of the provider depends, because there are
     /// too many.
     #[error("a rule depends on groups that the identity provider left out")]
@@ -45,7 +53,11 @@ impl Access {
     ) -> Result<Self, AccessDenial> {
         for rule in &provider.allow {
             if !is_met(rule, identity)? {
-                return Err(AccessDenial::NotAllowed);
+                let sent = identity.claim(rule.claim()).ok().flatten();
+                return Err(AccessDenial::NotAllowed {
+                    claim: rule.claim().into(),
+                    is_missing: sent.is_none_or(Value::is_null),
+                });
             }
         }
         let scopes = if provider.grants.is_empty() {
@@ -90,4 +102,20 @@ fn is_met(rule: &ClaimRule, identity: &Identity) -> Result<bool, AccessDenial> {
         .claim(rule.claim())
         .map_err(|_| AccessDenial::GroupsMissing)?;
     Ok(rule.check_value(value).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The log says which rule excluded a user, and not the value.
+    #[test]
+    fn a_denial_names_the_claim() {
+        let denial = |is_missing| {
+            let claim = "hd".into();
+            AccessDenial::NotAllowed { claim, is_missing }.to_string()
+        };
+        assert!(denial(true).ends_with("for `hd` in `allow`: the provider did not send the claim"));
+        assert!(denial(false).ends_with("for `hd` in `allow`: the claim has another value"));
+    }
 }

@@ -153,6 +153,7 @@ fn key_of(error: &Error, lines: &TomlLines) -> KeyPath {
 /// this is not possible.
 fn repair(root: &mut Value, error: &Error, mut key: KeyPath, lines: &TomlLines) -> Option<KeyPath> {
     let tag = Tag::Default;
+    let secret = Dict::from([("env".to_owned(), Value::from("NAME"))]);
     let replacements = [
         None,
         Some(Value::from("http://127.0.0.1")),
@@ -161,6 +162,7 @@ fn repair(root: &mut Value, error: &Error, mut key: KeyPath, lines: &TomlLines) 
         Some(Value::Array(tag, Vec::new())),
         Some(Value::from(1_u8)),
         Some(Value::from("1s")),
+        Some(Value::Dict(tag, secret)),
         Some(Value::Dict(tag, Dict::new())),
         Some(Value::from(true)),
     ];

@@ -27,7 +27,7 @@ pub enum StateError {
         path: PathBuf,
     },
     /// Another process uses the directory.
-    #[error("{} is in use by another process; give each process a directory of its own", path.display())]
+    #[error("{} is in use by another process, such as a server that still runs; stop that one, or give each process a directory of its own", path.display())]
     InUse {
         /// The path.
         path: PathBuf,

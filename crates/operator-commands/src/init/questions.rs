@@ -49,11 +49,20 @@ impl Questions {
         Ok(is_yes(&self.line()?))
     }
 
-    /// Whether the answer is yes. An empty answer means yes. Fails when the input ends.
+    /// Whether the answer is yes. An empty answer means yes. Asks again after an answer that is
+    /// neither yes nor no. Fails when the input ends.
     pub(super) fn agree(&mut self, question: &str) -> anyhow::Result<bool> {
-        write!(self.output, "{question} [Y/n] ")?;
-        let answer = self.line()?;
-        Ok(answer.trim().is_empty() || is_yes(&answer))
+        loop {
+            write!(self.output, "{question} [Y/n] ")?;
+            let answer = self.line()?;
+            if answer.trim().is_empty() || is_yes(&answer) {
+                return Ok(true);
+            }
+            if matches!(answer.trim().to_ascii_lowercase().as_str(), "n" | "no") {
+                return Ok(false);
+            }
+            self.tell("Answer y or n.")?;
+        }
     }
 
     /// Shows a line. Fails when the output is closed.
@@ -152,11 +161,12 @@ pub(super) mod tests {
 
     #[test]
     fn an_empty_answer_agrees() {
-        let (mut questions, _) = answered("\ny\nn\nyeah\n");
+        let (mut questions, shown) = answered("\ny\nn\nyeah\nNO\n");
         let answers: Vec<bool> = (0..4)
             .map(|_| questions.agree("Use it?").unwrap())
             .collect();
         assert_eq!(answers, [true, true, false, false]);
+        assert!(shown.text().contains("Answer y or n."), "{}", shown.text());
     }
 
     #[test]

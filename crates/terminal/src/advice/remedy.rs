@@ -88,14 +88,14 @@ fn for_store(error: &StoreError) -> Option<&'static str> {
 fn for_interaction(error: &InteractionError) -> Option<&'static str> {
     match error {
         InteractionError::NoBrowser => Some(
-            "; run `portcullis login` for this URL in a terminal, with --device to sign in with another device; --no-browser \
-             prints the URL and waits, and --auto-consent needs no user at a development server that was started with it \
-             (`portcullis demo --auto-consent`)",
+            "; run `portcullis login --no-browser` for this URL in a terminal: it prints the URL and waits. Or use --device to \
+             sign in with another device, if the server supports it, or --auto-consent at a development server that was started \
+             with it (`portcullis demo --auto-consent`)",
         ),
         InteractionError::UserRequired { .. } => Some(
             ", and --auto-consent is for development servers that were started with it (`portcullis demo --auto-consent`); run \
-             the command without --auto-consent to sign in in a browser, or `portcullis login --device` for a browser on \
-             another device",
+             the command without --auto-consent to sign in in a browser, or `portcullis login --no-browser`, or, if the server \
+             supports it, `portcullis login --device` for a browser on another device",
         ),
         _ => None,
     }
@@ -168,9 +168,9 @@ mod tests {
             (
                 InteractionError::NoBrowser.into(),
                 "no browser can be opened on this machine, and there is no terminal in which a user could read the \
-                 authorization URL; run `portcullis login` for this URL in a terminal, with --device to sign in with another \
-                 device; --no-browser prints the URL and waits, and --auto-consent needs no user at a development server that \
-                 was started with it (`portcullis demo --auto-consent`)",
+                 authorization URL; run `portcullis login --no-browser` for this URL in a terminal: it prints the URL and waits. \
+                 Or use --device to sign in with another device, if the server supports it, or --auto-consent at a development \
+                 server that was started with it (`portcullis demo --auto-consent`)",
             ),
             (
                 InteractionError::UserRequired {
@@ -179,7 +179,8 @@ mod tests {
                 .into(),
                 "the authorization endpoint requires a user (status 200 OK), and --auto-consent is for development servers that \
                  were started with it (`portcullis demo --auto-consent`); run the command without --auto-consent to sign in in \
-                 a browser, or `portcullis login --device` for a browser on another device",
+                 a browser, or `portcullis login --no-browser`, or, if the server supports it, `portcullis login --device` for a \
+                 browser on another device",
             ),
             (
                 UnsupportedServer::PkceNotAdvertised.into(),

@@ -87,9 +87,10 @@ impl Setup<'_> {
         let redirect_uri = broker.redirect_uri(&self.answers.values().base_url);
         self.answers.set_broker(broker)?;
         self.tell_user(&format!(
-            "Register an application there, with the redirect URI {redirect_uri}\n({}).",
+            "Register an application there ({}), with the redirect URI",
             kind.redirect_uri_setting()
         ))?;
+        self.tell_user(&redirect_uri)?;
         let client = Question {
             text: "Client ID of the application",
             option: "--broker-client-id",
