@@ -12,7 +12,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
-    ConfiguredIssuer, Finding, Report, Rule, SettingNames, Step, challenge, configured_issuer,
+    ConfiguredIssuer, Finding, Hop, Report, Rule, SettingNames, Step, challenge, configured_issuer,
     cors, probe,
     resource::{self, Lookup, Place},
     search::Search,
@@ -118,6 +118,7 @@ impl Doctor {
                 resource: text::url(url),
                 steps: Vec::new(),
             },
+            hop: Hop::Resource,
             on_step,
         };
         examination.run(token).await;
@@ -156,6 +157,8 @@ struct Examination<'a> {
     url: &'a Url,
     policy: ChainPolicy,
     report: Report,
+    /// The hop that the next steps examine.
+    hop: Hop,
     on_step: &'a mut (dyn FnMut(&Step) + Send),
 }
 
@@ -173,6 +176,7 @@ impl Examination<'_> {
             .authorization_servers(challenge.as_ref(), &metadata)
             .await;
         if let Some(token) = token {
+            self.hop = Hop::Token;
             let needed = challenge
                 .and_then(|challenge| challenge.scope)
                 .unwrap_or_default();
@@ -229,6 +233,7 @@ impl Examination<'_> {
 
     /// Checks what a page of another origin can do, from the preflight to the metadata at `from`.
     async fn check_web_page(&mut self, from: Url) {
+        self.hop = Hop::Resource;
         let mut step = Step::new("a browser checks whether a web page may send a token");
         let request = cors::preflight(self.url, UrlPolicy::StartOrigin);
         if let Some(response) = self.send(request, &mut step).await {
@@ -246,6 +251,7 @@ impl Examination<'_> {
         }
         self.finish_step(step);
 
+        self.hop = Hop::Metadata;
         let mut step = Step::new("a web page reads the metadata");
         let policy = self.policy.of(&from);
         let request = cors::from_page(FetchRequest::get(from, policy));
@@ -260,6 +266,7 @@ impl Examination<'_> {
         &mut self,
         challenge: Option<&BearerChallenge>,
     ) -> Option<(Url, ProtectedResourceMetadata)> {
+        self.hop = Hop::Metadata;
         let mut found = None;
         let mut search = Search::default();
         let places = self.places(challenge);
@@ -332,8 +339,9 @@ impl Examination<'_> {
         .await
     }
 
-    /// Reports a step and adds it to the report.
+    /// Reports a step of the current hop and adds it to the report.
     fn finish_step(&mut self, step: Step) {
+        let step = step.at_hop(self.hop.clone());
         (self.on_step)(&step);
         self.report.steps.push(step);
     }

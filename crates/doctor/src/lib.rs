@@ -39,6 +39,7 @@
 //! ```
 
 mod broker_remedy;
+mod chain;
 mod challenge;
 mod client_authentication;
 mod configured_issuer;
@@ -61,6 +62,7 @@ mod text;
 mod time;
 mod token;
 
+pub use chain::{Hop, HopState, Link};
 pub use configured_issuer::{
     ConfiguredIssuer, ConfiguredResource, IssuerPurpose, algorithms_to_configure,
 };

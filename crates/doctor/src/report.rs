@@ -7,7 +7,7 @@ use portcullis_discovery::{FetchRequest, FetchResponse};
 use serde::{Serialize, Serializer};
 use url::Url;
 
-use crate::{page, text};
+use crate::{Hop, page, text};
 
 /// A rule of a specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -131,6 +131,9 @@ pub struct Step {
     /// Whether the step checks the token, not the chain.
     #[serde(rename = "of_token")]
     pub is_about_token: bool,
+    /// The hop of the chain that the step examines, if it is one of a chain. Not in the JSON form.
+    #[serde(skip)]
+    pub hop: Option<Hop>,
 }
 
 impl Step {
@@ -143,7 +146,15 @@ impl Step {
             failure: None,
             findings: Vec::new(),
             is_about_token: false,
+            hop: None,
         }
+    }
+
+    /// Sets the hop that the step examines.
+    #[must_use]
+    pub fn at_hop(mut self, hop: Hop) -> Self {
+        self.hop = Some(hop);
+        self
     }
 
     /// Creates a step that checks the token.

@@ -6,7 +6,7 @@ use portcullis_client::{
     ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore,
 };
 use portcullis_discovery::Product;
-use portcullis_doctor::{Finding, Rule, Step};
+use portcullis_doctor::{Finding, Hop, Rule, Step};
 use portcullis_mcp_client::{McpClient, McpError, McpSettings};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{counted, network_advice, redact, remedy};
@@ -94,7 +94,7 @@ impl<'a> Chain<'a> {
             on_step,
         };
 
-        let mut step = Step::new("the user signs in");
+        let mut step = Step::new("the user signs in").at_hop(Hop::Token);
         let signed_in = match token_manager.sign_in().await {
             Ok(token) => {
                 step.findings = token_findings(&token);
@@ -117,7 +117,7 @@ impl<'a> Chain<'a> {
         if let Err(error) = client.delete().await {
             tracing::debug!(error = %error, "the session was not ended");
         }
-        let mut step = Step::new("the token is revoked");
+        let mut step = Step::new("the token is revoked").at_hop(Hop::Token);
         step.findings.push(match token_manager.sign_out().await {
             Ok(SignOut::Revoked) => Finding::met(REVOKED, "the authorization server revoked it"),
             Ok(_) => Finding::note(
@@ -139,7 +139,7 @@ impl<'a> Chain<'a> {
 
     /// The handshake, the list of tools, and a call.
     async fn session(&self, client: &McpClient, steps: &mut Steps<'_, '_>) {
-        let mut step = Step::new("a client opens a session");
+        let mut step = Step::new("a client opens a session").at_hop(Hop::Server);
         let opened = client.initialize().await;
         let is_open = opened.is_ok();
         step.findings.push(match opened {
@@ -153,7 +153,7 @@ impl<'a> Chain<'a> {
         if !is_open {
             return;
         }
-        let mut step = Step::new("a client lists the tools");
+        let mut step = Step::new("a client lists the tools").at_hop(Hop::Server);
         let listed = client.call("tools/list", None).await;
         let tools = match &listed {
             Ok(result) => result.get("tools").and_then(Value::as_array),
@@ -172,7 +172,7 @@ impl<'a> Chain<'a> {
         if !is_listed {
             return;
         }
-        let mut step = Step::new("a client calls a tool");
+        let mut step = Step::new("a client calls a tool").at_hop(Hop::Server);
         step.findings.push(match selected {
             None => Finding::note(
                 CALL,

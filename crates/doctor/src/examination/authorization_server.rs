@@ -10,7 +10,7 @@ use url::Url;
 
 use super::Examination;
 use crate::{
-    Finding, RequestSummary, ResponseSummary, Rule, Step, client_authentication, cors,
+    Finding, Hop, RequestSummary, ResponseSummary, Rule, Step, client_authentication, cors,
     issuer::{self, Place},
     keys, malformed, probe, scopes,
     search::Search,
@@ -41,6 +41,7 @@ impl Examination<'_> {
             self.finish_step(step);
         }
         for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
+            self.hop = Hop::AuthorizationServer(Some(text::quoted(issuer.as_str())));
             let Some(server) = self.authorization_server(issuer, challenge, metadata).await else {
                 continue;
             };
