@@ -20,6 +20,7 @@ mod diagnosis;
 mod disconnecting;
 mod doctor;
 mod doctor_causes;
+mod doctor_page;
 mod egress_proxy;
 mod health;
 mod http2;

@@ -101,7 +101,9 @@ pub enum ClientCommand {
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and
     /// with 2 if it cannot run. It sends no credentials except those of a fictitious client, and
     /// registers nothing, unless you give `--login`.
-    #[command(after_long_help = "Example:\n  portcullis doctor https://mcp.example.com/mcp")]
+    #[command(
+        after_long_help = "Examples:\n  portcullis doctor https://mcp.example.com/mcp\n  portcullis doctor https://mcp.example.com/mcp --html chain.html"
+    )]
     Doctor(Doctor),
     /// Check an access token against every rule of a protected resource, and predict the response.
     ///

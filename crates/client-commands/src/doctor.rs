@@ -1,6 +1,7 @@
 //! `portcullis doctor URL` and `portcullis explain-token`.
 
 mod chain;
+mod page_file;
 
 use std::{
     io::{self, IsTerminal as _, Read as _},
@@ -12,10 +13,13 @@ use anyhow::Context as _;
 use portcullis_discovery::{FetchSettings, HttpFetch, Product};
 use portcullis_doctor::{Doctor, Report, SettingNames, Step};
 use portcullis_metadata::AccessToken;
-use portcullis_terminal::{print_json, print_step, print_summary, report, tell};
+use portcullis_terminal::{
+    doctor_page, print_chain, print_json, print_step, print_summary, report, tell,
+};
 use url::Url;
 use zeroize::Zeroizing;
 
+use self::page_file::PageFile;
 use crate::{cli, command_error};
 
 /// The exit code with problems.
@@ -37,21 +41,36 @@ pub(crate) fn run(arguments: &cli::Doctor, product: Product) -> ExitCode {
     };
     let login = arguments.login.then_some(arguments);
     let registration = !arguments.no_registration && sign_in.client_id.is_none();
-    let token = arguments.token.then(read_token).transpose();
-    exit_code(
-        token
-            .and_then(|token| examine(&examination, product, token, login, registration, |_| true)),
-    )
+    let examined = || {
+        let page = arguments.html.as_deref().map(PageFile::open).transpose()?;
+        let token = arguments.token.then(read_token).transpose()?;
+        let report = examine(&examination, product, token, login, registration, |_| true)?;
+        if !arguments.json {
+            print_chain(&report)?;
+            print_summary(&report)?;
+        }
+        if let Some(page) = page {
+            page.write(&doctor_page(&report))?;
+        }
+        Ok(report)
+    };
+    exit_code(examined())
 }
 
 /// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the
 /// token.
 pub(crate) fn explain_token(arguments: &cli::Examination, product: Product) -> ExitCode {
-    exit_code(read_token().and_then(|token| {
-        examine(arguments, product, Some(token), None, false, |step| {
+    let examined = || {
+        let token = Some(read_token()?);
+        let report = examine(arguments, product, token, None, false, |step| {
             step.is_about_token || step.has_problem()
-        })
-    }))
+        })?;
+        if !arguments.json {
+            print_summary(&report)?;
+        }
+        Ok(report)
+    };
+    exit_code(examined())
 }
 
 fn exit_code(examined: anyhow::Result<Report>) -> ExitCode {
@@ -137,8 +156,6 @@ fn examine(
     printed?;
     if arguments.json {
         print_json(&report)?;
-    } else {
-        print_summary(&report)?;
     }
     Ok(report)
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_doctor::{Finding, Report, ResponseSummary, Step, Verdict};
+use portcullis_doctor::{Finding, Hop, HopState, Link, Report, ResponseSummary, Step, Verdict};
 
 use crate::output::{counted, print};
 
@@ -30,7 +30,7 @@ pub fn print_step(step: &Step) -> io::Result<()> {
     step.findings.iter().try_for_each(print_finding)
 }
 
-fn answer(answered: Option<&ResponseSummary>) -> String {
+pub(crate) fn answer(answered: Option<&ResponseSummary>) -> String {
     match answered {
         Some(response) => response.to_string(),
         None => "no answer".to_owned(),
@@ -70,21 +70,60 @@ fn mark(verdict: Verdict) -> String {
     }
 }
 
+/// Prints the chain with one line for each hop: its state, its address, and its first problem or
+/// warning.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_chain(report: &Report) -> io::Result<()> {
+    let title = "the chain";
+    print(format_args!(
+        "\n{}",
+        title.if_supports_color(Stream::Stdout, |text| text.bold())
+    ))?;
+    let chain = report.chain();
+    chain
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, link)| print(hop_line(link, reason_not_examined(&chain, index))))
+}
+
+fn hop_line(link: &Link<'_>, reason: &str) -> String {
+    let main = link.main_finding();
+    let mark = match (link.state(), main) {
+        (HopState::NotExamined, _) => "skipped".to_owned(),
+        (_, Some(finding)) => mark(finding.verdict),
+        (_, None) => mark(Verdict::Met),
+    };
+    let mut line = format!("  {mark} {}", link.hop.target());
+    if let Some(address) = link.address() {
+        line = line + " " + address;
+    }
+    match (link.state(), main) {
+        (HopState::NotExamined, _) => line + ": " + reason,
+        (_, Some(finding)) => line + ": " + &finding.text,
+        (_, None) => line,
+    }
+}
+
+/// Why the hop with this index is not examined, if it is not.
+pub(crate) fn reason_not_examined(chain: &[Link<'_>], index: usize) -> &'static str {
+    let mut earlier = chain.iter().take(index);
+    if earlier.any(|link| link.state() == HopState::Fails) {
+        "a hop before it fails"
+    } else if chain.get(index).is_some_and(|link| link.hop == Hop::Server) {
+        "a sign-in is necessary (--login)"
+    } else {
+        "no step has reached it"
+    }
+}
+
 /// Prints how many rules are met and what to fix first.
 ///
 /// # Errors
 /// As [`print()`].
 pub fn print_summary(report: &Report) -> io::Result<()> {
-    let of = |verdict| report.count(verdict);
-    let met = of(Verdict::Met);
-    let warnings = of(Verdict::Warning);
-    let problems = of(Verdict::Problem);
-    print(format_args!(
-        "\n{} met, {}, {}",
-        counted(met, "rule"),
-        counted(warnings, "warning"),
-        counted(problems, "problem")
-    ))?;
+    print(format_args!("\n{}", counts(report)))?;
     match report.first_problem() {
         Some(first) => print(format_args!(
             "fix first: {} ({})",
@@ -92,4 +131,15 @@ pub fn print_summary(report: &Report) -> io::Result<()> {
         )),
         None => Ok(()),
     }
+}
+
+/// How many rules are met, and how many warnings and problems there are.
+pub(crate) fn counts(report: &Report) -> String {
+    let of = |verdict, noun| counted(report.count(verdict), noun);
+    format!(
+        "{} met, {}, {}",
+        of(Verdict::Met, "rule"),
+        of(Verdict::Warning, "warning"),
+        of(Verdict::Problem, "problem")
+    )
 }

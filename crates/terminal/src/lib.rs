@@ -2,6 +2,7 @@
 
 mod advice;
 mod confirmation;
+mod doctor_page;
 mod doctor_report;
 mod error;
 mod escaped_json;
@@ -12,7 +13,8 @@ mod sent_secrets;
 
 pub use advice::{advice, login_command, network_advice, remedy};
 pub use confirmation::is_yes;
-pub use doctor_report::{print_step, print_summary};
+pub use doctor_page::doctor_page;
+pub use doctor_report::{print_chain, print_step, print_summary};
 pub use error::CommandError;
 pub use output::{
     counted, output_error, print, print_json, print_note, print_raw_json, print_warning, tell,

@@ -13,6 +13,9 @@ pub struct Doctor {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write the chain as a page for the browser to this file. A former file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Also check an access token, read from standard input.
     #[arg(long)]
     pub(crate) token: bool,
