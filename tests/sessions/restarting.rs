@@ -75,10 +75,10 @@ async fn sessions_continue() {
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }
 
-/// E10: the owner of a session that the server ended gets 404, and starts anew. A session that its
+/// E10: the owner of a session that the server ended gets 404, and opens a new one. A session that its
 /// owner deleted is unknown, also after a restart. Both are unknown to anyone else.
 #[tokio::test]
-async fn the_owner_starts_anew_where_the_server_ended() {
+async fn the_owner_opens_another_session_after_a_404() {
     let state = Scratch::path_for("state");
     let mut deployment = Deployment::builder()
         .top(with_state(&state))

@@ -65,8 +65,8 @@ impl Span {
     fn parse(text: &str) -> Option<Self> {
         let length = humantime::parse_duration(text).ok()?;
         let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
-        let known = UNITS.iter().map(|(name, _)| *name);
-        Some(Self(length, known.into_iter().find(|name| *name == unit)))
+        let mut known = UNITS.iter().map(|(name, _)| *name);
+        Some(Self(length, known.find(|name| *name == unit)))
     }
 }
 

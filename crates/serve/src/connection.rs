@@ -213,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: ConnectionLimits = ConnectionLimits {
+    pub(super) const LIMITS: ConnectionLimits = ConnectionLimits {
         max_head: 32 << 10,
         max_headers: 100,
         idle: Duration::from_secs(30),

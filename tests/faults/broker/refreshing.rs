@@ -18,7 +18,7 @@ const REFRESHING_FULL: Duration = Duration::from_secs(600);
 const PAUSE: Duration = Duration::from_millis(160);
 
 /// What the processes of one user share: a credential store, whose last write counts.
-struct Shared {
+struct SharedCredentials {
     stored: Mutex<TokenPair>,
     family: Mutex<Family>,
 }
@@ -31,7 +31,7 @@ async fn concurrent_refreshes_sign_no_process_out() {
     let client = BrokerClient::register(&server).await;
     let first = client.sign_in(&server, "alice").await;
     let session = McpSession::open(&server, &first.access).await;
-    let shared = Shared {
+    let shared = SharedCredentials {
         stored: Mutex::new(first),
         family: Mutex::default(),
     };
@@ -58,7 +58,7 @@ async fn refresh_until(
     server: &BrokerServer,
     client: &BrokerClient,
     session: &McpSession,
-    shared: &Shared,
+    shared: &SharedCredentials,
 ) -> usize {
     let mut refreshes = 0;
     while Instant::now() < end {

@@ -1,4 +1,4 @@
-//! [`toml`]: a value of the schema as it stands in the file.
+//! [`toml`]: a value of the schema, as a configuration file has it.
 
 use serde_json::Value;
 

@@ -19,9 +19,9 @@ pub enum BroaderResource {
     /// [`ClientError::BroaderResource`](crate::ClientError::BroaderResource).
     #[default]
     OfWholeHost,
-    /// Accept all. Nobody is asked.
+    /// Accept every one, without a question to the user.
     Accepted,
-    /// Accept none, as RFC 9728 section 3.3 requires. Nobody is asked.
+    /// Accept none, without a question to the user, as RFC 9728 section 3.3 requires.
     Rejected,
 }
 

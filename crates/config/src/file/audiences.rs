@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{
-        self, MapAccess, SeqAccess, Visitor,
+        MapAccess, SeqAccess, Visitor,
         value::{MapAccessDeserializer, SeqAccessDeserializer},
     },
 };
@@ -80,9 +80,5 @@ impl<'de> Visitor<'de> for AudiencesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, endpoints: A) -> Result<Audiences, A::Error> {
         Deserialize::deserialize(MapAccessDeserializer::new(endpoints)).map(Audiences::ByEndpoint)
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Audiences, E> {
-        Err(E::invalid_type(de::Unexpected::Str(name), &self))
     }
 }

@@ -234,7 +234,7 @@ where
     let text = files::read(name, file)?;
     ensure!(
         !is_encrypted_key(&text),
-        "{name} = {file} is an encrypted private key, for which nobody can enter the passphrase; name one that `openssl pkey -in \
+        "{name} = {file} is an encrypted private key, and the server cannot ask for its passphrase; name one that `openssl pkey -in \
          {file} -out NEW_FILE` has decrypted, which only the user of the service can read",
         file = file.display()
     );

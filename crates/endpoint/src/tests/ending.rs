@@ -79,7 +79,11 @@ async fn a_backend_that_forgot_the_session_ends_it() {
     let response = fixture
         .post(&[(SESSION, &identifier)], request("ping", json!({})))
         .await;
-    assert_eq!(response.error(), (404, -32000), "the owner can start anew");
+    assert_eq!(
+        response.error(),
+        (404, -32000),
+        "the owner can open a new session"
+    );
 }
 
 /// E9: an open stream or a long call keeps the session.

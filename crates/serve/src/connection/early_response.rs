@@ -82,23 +82,7 @@ mod tests {
 
     use super::*;
     use crate::connection::{
-        ConnectionLimits, Handler,
-        activity::Activity,
-        protocol,
-        request_body::{BodyTimeouts, RequestBody},
-        serve,
-    };
-
-    const LIMITS: ConnectionLimits = ConnectionLimits {
-        max_head: 32 << 10,
-        max_headers: 100,
-        idle: Duration::from_secs(30),
-        body: BodyTimeouts {
-            pause: Duration::from_secs(30),
-            whole: Duration::from_secs(300),
-        },
-        max_streams: 100,
-        max_resets: 20,
+        Handler, activity::Activity, protocol, request_body::RequestBody, serve, tests::LIMITS,
     };
 
     /// When a request is answered.

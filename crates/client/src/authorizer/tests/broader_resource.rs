@@ -10,6 +10,23 @@ fn broader() -> Arc<FetchFn> {
     network_with(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm(ROOT))))
 }
 
+fn authorizer_with(
+    broader_resource: BroaderResource,
+    user: &Arc<ConfirmingUser>,
+    network: &Arc<FetchFn>,
+) -> Authorizer {
+    let settings = AuthorizerSettings {
+        broader_resource,
+        ..AuthorizerSettings::default()
+    };
+    Authorizer::builder(user.clone())
+        .fetch(network.clone())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap()
+}
+
 fn start() -> StartUrl {
     StartUrl::parse(RESOURCE).unwrap()
 }
@@ -63,16 +80,7 @@ async fn it_is_used_when_it_is_accepted() {
     ] {
         let network = broader();
         let user = ConfirmingUser::new(true);
-        let settings = AuthorizerSettings {
-            broader_resource: by_setting,
-            ..AuthorizerSettings::default()
-        };
-        let authorizer = Authorizer::builder(user.clone())
-            .fetch(network.clone())
-            .clock(clock())
-            .settings(settings)
-            .build()
-            .unwrap();
+        let authorizer = authorizer_with(by_setting, &user, &network);
         let token = authorizer.authorize(&start()).await.unwrap();
         assert_eq!(token.resource().as_str(), ROOT);
         assert_eq!(token.start_url(), Some(&start()));
@@ -139,16 +147,7 @@ async fn the_metadata_of_the_whole_host_needs_no_acceptance() {
             _ => None,
         });
         let user = ConfirmingUser::new(false);
-        let settings = AuthorizerSettings {
-            broader_resource: setting,
-            ..AuthorizerSettings::default()
-        };
-        let authorizer = Authorizer::builder(user.clone())
-            .fetch(network.clone())
-            .clock(clock())
-            .settings(settings)
-            .build()
-            .unwrap();
+        let authorizer = authorizer_with(setting, &user, &network);
         let outcome = authorizer.authorize(&start()).await;
         let questions = user.questions().len();
         let outcome = match outcome {
