@@ -5,6 +5,7 @@ mod challenge;
 mod claims;
 pub mod client;
 mod discovery;
+mod html_text;
 mod identifier;
 mod json;
 mod secret;
@@ -23,6 +24,7 @@ pub use discovery::{
     AuthorizationServerMetadata, Jwk, JwkRejection, JwkSet, ProtectedResourceMetadata, RejectedJwk,
     authorization_server_urls, protected_resource_path, protected_resource_urls,
 };
+pub use html_text::HtmlText;
 pub use identifier::{
     Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError,
 };

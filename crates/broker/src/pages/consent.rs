@@ -5,9 +5,11 @@ use std::{
     fmt::{self, Display},
 };
 
+use portcullis_metadata::HtmlText;
+
 use crate::pages::{
     decision::Decision,
-    escaped::{Ascii, ClientName, Escaped},
+    escaped::{Ascii, ClientName},
     headers::{Forms, Page},
     layout::Layout,
     redirect_target::{RedirectTarget, TargetKind},
@@ -97,7 +99,7 @@ impl ConsentPage<'_> {
             scopes = ScopeList(self.scopes),
             resource = self.resource,
             target = Target(self.redirect),
-            request = Escaped(self.request),
+            request = HtmlText(self.request),
             remember = if self.offers_remember() { REMEMBER } else { "" },
             remote = if self.is_remote_offered { REMOTE } else { "" },
             providers = Lines(self.providers),
@@ -177,7 +179,7 @@ impl Display for ScopeList<'_> {
 impl Display for ScopeView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.description {
-            Some(description) => write!(f, "<li>{}</li>", Escaped(description)),
+            Some(description) => write!(f, "<li>{}</li>", HtmlText(description)),
             None => write!(f, "<li><code>{}</code></li>", Ascii(self.name)),
         }
     }
@@ -188,7 +190,7 @@ struct ResourceName<'a>(ResourceView<'a>);
 impl Display for ResourceName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.name {
-            Some(name) => Escaped(name).fmt(f),
+            Some(name) => HtmlText(name).fmt(f),
             None => Ascii(self.0.url).fmt(f),
         }
     }
@@ -197,7 +199,7 @@ impl Display for ResourceName<'_> {
 impl Display for ResourceView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.name {
-            write!(f, "<bdi>{}</bdi> ", Escaped(name))?;
+            write!(f, "<bdi>{}</bdi> ", HtmlText(name))?;
         }
         write!(f, "<code>{}</code>", Ascii(self.url))
     }
@@ -226,8 +228,8 @@ impl Display for ProviderView<'_> {
         write!(
             f,
             r#"<button class="allow" name="decision" value="{}">Continue with {}</button>"#,
-            Escaped(&Decision::Allow(self.name).to_string()),
-            Escaped(self.display_name)
+            HtmlText(&Decision::Allow(self.name).to_string()),
+            HtmlText(self.display_name)
         )
     }
 }

@@ -1,7 +1,8 @@
 //! [`ErrorPage`]: an error that is not sent to the client.
 
+use portcullis_metadata::HtmlText;
+
 use crate::pages::{
-    escaped::Escaped,
     headers::{Forms, Page},
     layout::Layout,
 };
@@ -23,15 +24,15 @@ pub(crate) struct ErrorPage<'a> {
 impl ErrorPage<'_> {
     /// Renders the page.
     pub(crate) fn render(&self, layout: &Layout) -> Page {
-        let title = Escaped(self.title).to_string();
+        let title = HtmlText(self.title).to_string();
         let body = format!(
             r#"<h1>{title}</h1>
 <p>{reason}</p>
 <p>{remedy}</p>
 <p class="soft reference">If you ask for help, give this reference: <code>{correlation_id}</code></p>"#,
-            reason = Escaped(self.reason),
-            remedy = Escaped(self.remedy),
-            correlation_id = Escaped(self.correlation_id),
+            reason = HtmlText(self.reason),
+            remedy = HtmlText(self.remedy),
+            correlation_id = HtmlText(self.correlation_id),
         );
         layout.page(&title, &body, Forms::None)
     }

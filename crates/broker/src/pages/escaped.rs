@@ -1,16 +1,13 @@
-//! Text in HTML: escaped, in ASCII, or without deceptive characters.
+//! Text in HTML: in ASCII, or without deceptive characters.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
-use portcullis_metadata::EscapedText;
+use portcullis_metadata::{EscapedText, HtmlText};
 
 /// The maximum length of a client's name, in characters.
 const MAX_NAME: usize = 64;
 
-/// Text escaped for HTML content and quoted attribute values.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
-
-/// As [`Escaped`]. Characters outside of visible ASCII are shown as `\u{e9}`, because hosts and URLs
+/// As [`HtmlText`]. Characters outside of visible ASCII are shown as `\u{e9}`, because hosts and URLs
 /// with other letters can look like other ones.
 pub(super) struct Ascii<'a>(pub(super) &'a str);
 
@@ -51,15 +48,7 @@ impl ClientName {
 
 impl fmt::Display for ClientName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Escaped(&self.0).fmt(f)
-    }
-}
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .chars()
-            .try_for_each(|character| write_escaped(f, character))
+        HtmlText(&self.0).fmt(f)
     }
 }
 
@@ -67,22 +56,11 @@ impl fmt::Display for Ascii<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|character| {
             if matches!(character, ' '..='~') {
-                write_escaped(f, character)
+                HtmlText(character.encode_utf8(&mut [0; 4])).fmt(f)
             } else {
                 write!(f, "{}", character.escape_unicode())
             }
         })
-    }
-}
-
-fn write_escaped(f: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
-    match character {
-        '&' => f.write_str("&amp;"),
-        '<' => f.write_str("&lt;"),
-        '>' => f.write_str("&gt;"),
-        '"' => f.write_str("&quot;"),
-        '\'' => f.write_str("&#39;"),
-        other => f.write_char(other),
     }
 }
 
@@ -102,12 +80,10 @@ mod tests {
 
     #[test]
     fn markup_is_escaped() {
-        for escape in [
-            Escaped(r#"<a b="c" d='e'>&"#).to_string(),
-            Ascii(r#"<a b="c" d='e'>&"#).to_string(),
-        ] {
-            assert_eq!(escape, "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
-        }
+        let escaped = "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;";
+        let markup = r#"<a b="c" d='e'>&"#;
+        assert_eq!(Ascii(markup).to_string(), escaped);
+        assert_eq!(name(markup).as_deref(), Some(escaped));
     }
 
     #[test]

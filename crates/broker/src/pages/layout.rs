@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{HtmlText, Issuer};
 use sha2::{Digest, Sha256};
 
 use crate::{
     PageSettings,
     pages::{
         colour::Colour,
-        escaped::Escaped,
         headers::{Forms, Page},
     },
 };
@@ -63,7 +62,7 @@ impl Layout {
         let logo = settings.logo.as_ref().map(|logo| {
             format!(
                 r#"<img src="data:{};base64,{}" alt="">"#,
-                Escaped(logo.media_type),
+                HtmlText(logo.media_type),
                 STANDARD.encode(&logo.bytes)
             )
         });
@@ -78,7 +77,7 @@ impl Layout {
         );
         let hash = STANDARD.encode(Sha256::digest(style.as_bytes()));
         Self {
-            service_name: Escaped(name).to_string(),
+            service_name: HtmlText(name).to_string(),
             logo: logo.unwrap_or_default(),
             style,
             style_source: format!("'sha256-{hash}'").into(),

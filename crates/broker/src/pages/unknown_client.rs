@@ -1,7 +1,8 @@
 //! [`UnknownClientPage`]: for a client whose registration no longer exists.
 
+use portcullis_metadata::HtmlText;
+
 use crate::pages::{
-    escaped::Escaped,
     headers::{Forms, Page},
     layout::Layout,
 };
@@ -24,7 +25,7 @@ impl UnknownClientPage<'_> {
 <li>Connect to the server again. The program then opens a new page.</li>
 </ol>
 <p class="soft reference">If you ask for help, give this reference: <code>{}</code></p>"#,
-            Escaped(self.correlation_id)
+            HtmlText(self.correlation_id)
         );
         layout.page("Unknown client", &body, Forms::None)
     }

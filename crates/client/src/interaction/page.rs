@@ -1,6 +1,7 @@
 //! The responses for the browser: the HTML pages after the redirect, and the redirect to the
 //! authorization server.
 
+use portcullis_metadata::HtmlText;
 use url::Url;
 
 use crate::RedirectError;
@@ -56,9 +57,9 @@ pub(super) fn redirect_to(url: &Url) -> String {
 
 /// As [`page`]. `hint` says what to do with the page.
 fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String {
-    let heading = escaped(heading);
-    let text = escaped(text);
-    let hint = escaped(hint);
+    let heading = HtmlText(heading);
+    let text = HtmlText(text);
+    let hint = HtmlText(hint);
     let body = format!(
         r#"<!doctype html>
 <html lang="en">
@@ -87,22 +88,6 @@ fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String
          Connection: close\r\n\r\n{body}",
         body.len()
     )
-}
-
-/// Escapes a text for HTML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

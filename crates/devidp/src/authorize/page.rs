@@ -1,9 +1,9 @@
 //! The HTML pages.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use portcullis_authorization_server::client::{Client, RedirectUri};
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{HtmlText, Scopes};
 
 use crate::{config::Config, metadata};
 
@@ -35,7 +35,7 @@ pub(crate) enum Destination<'a> {
 impl ConsentPage<'_> {
     /// Renders the page. `nonce` is that of the style sheet.
     pub(crate) fn html(&self, nonce: &str) -> String {
-        let client = Escaped(
+        let client = HtmlText(
             self.client
                 .name
                 .as_deref()
@@ -60,15 +60,15 @@ impl ConsentPage<'_> {
 </div>
 </form>"#,
             name_source = NameSource(self),
-            action = Escaped(self.action),
+            action = HtmlText(self.action),
             scopes = ScopeItems(self.scopes),
-            resource = Escaped(
+            resource = HtmlText(
                 self.audience
                     .unwrap_or("Any resource: the request names none")
             ),
             destination = self.destination,
-            user = Escaped(self.user),
-            ticket = Escaped(self.ticket),
+            user = HtmlText(self.user),
+            ticket = HtmlText(self.ticket),
         );
         render("Allow access?", &body, nonce)
     }
@@ -80,7 +80,7 @@ pub(crate) fn error_html(reason: &str, nonce: &str) -> String {
         r#"<h1>This request cannot continue</h1>
 <p>{reason}</p>
 <p class="soft">The application was not notified.</p>"#,
-        reason = Escaped(reason)
+        reason = HtmlText(reason)
     );
     render("Request rejected", &body, nonce)
 }
@@ -90,7 +90,7 @@ pub(crate) fn device_code_html(action: &str, message: Option<&str>, nonce: &str)
     let message = message.map(|message| {
         format!(
             "<p class=\"problem\" role=\"alert\">{}</p>",
-            Escaped(message)
+            HtmlText(message)
         )
     });
     let body = format!(
@@ -105,7 +105,7 @@ pub(crate) fn device_code_html(action: &str, message: Option<&str>, nonce: &str)
 </div>
 </form>"#,
         message = message.unwrap_or_default(),
-        action = Escaped(action),
+        action = HtmlText(action),
     );
     render("Connect a device", &body, nonce)
 }
@@ -130,8 +130,8 @@ pub(crate) fn home_html(config: &Config, nonce: &str) -> String {
         r#"<h1>Authorization server</h1>
 <p>Issuer <code>{issuer}</code></p>
 <p>Clients read its <a href="{metadata}">metadata</a>.</p>"#,
-        issuer = Escaped(config.issuer.as_str()),
-        metadata = Escaped(&metadata::main_path(config)),
+        issuer = HtmlText(config.issuer.as_str()),
+        metadata = HtmlText(&metadata::main_path(config)),
     );
     render("Authorization server", &body, nonce)
 }
@@ -168,7 +168,7 @@ impl fmt::Display for Destination<'_> {
                 } else {
                     "on another machine"
                 };
-                let authority = Escaped(redirect.authority());
+                let authority = HtmlText(redirect.authority());
                 write!(
                     f,
                     r#"<div><dt>The answer goes to</dt><dd>{authority} <span class="soft place">{location}</span></dd></div>"#
@@ -177,7 +177,7 @@ impl fmt::Display for Destination<'_> {
             Self::Device(user_code) => write!(
                 f,
                 r#"<div><dt>Code</dt><dd><span class="code">{}</span> <span class="soft place">Allow only if your device shows this code.</span></dd></div>"#,
-                Escaped(user_code)
+                HtmlText(user_code)
             ),
         }
     }
@@ -193,7 +193,7 @@ impl fmt::Display for NameSource<'_> {
             write!(
                 f,
                 "The document at <code>{}</code> has this name.",
-                Escaped(page.client_id)
+                HtmlText(page.client_id)
             )
         } else {
             f.write_str("The application chose this name. It is not verified.")
@@ -207,37 +207,13 @@ impl fmt::Display for ScopeItems<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
-            .try_for_each(|scope| write!(f, "<li>{}</li>", Escaped(scope)))
-    }
-}
-
-/// Text escaped for HTML content and quoted attribute values.
-struct Escaped<'a>(&'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|character| match character {
-            '&' => f.write_str("&amp;"),
-            '<' => f.write_str("&lt;"),
-            '>' => f.write_str("&gt;"),
-            '"' => f.write_str("&quot;"),
-            '\'' => f.write_str("&#39;"),
-            other => f.write_char(other),
-        })
+            .try_for_each(|scope| write!(f, "<li>{}</li>", HtmlText(scope)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn markup_is_escaped() {
-        assert_eq!(
-            Escaped(r#"<a b="c" d='e'>&"#).to_string(),
-            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;"
-        );
-    }
 
     #[test]
     fn markup_in_a_reason_is_escaped() {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use portcullis_metadata::EscapedText;
+use portcullis_metadata::{EscapedText, HtmlText};
 
 use crate::sent_secrets::redact;
 
@@ -16,16 +16,8 @@ pub(super) struct PageText<'a>(pub(super) &'a str);
 impl fmt::Display for PageText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = without_queries(&redact(self.0));
-        for character in EscapedText::first(&text, MAX_TEXT).to_string().chars() {
-            match character {
-                '&' => f.write_str("&amp;"),
-                '<' => f.write_str("&lt;"),
-                '>' => f.write_str("&gt;"),
-                '"' => f.write_str("&quot;"),
-                '\'' => f.write_str("&#39;"),
-                other => f.write_char(other),
-            }?;
-        }
+        let shown = EscapedText::first(&text, MAX_TEXT).to_string();
+        HtmlText(&shown).fmt(f)?;
         if text.chars().nth(MAX_TEXT).is_some() {
             f.write_char('…')?;
         }
