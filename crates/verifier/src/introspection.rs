@@ -15,7 +15,9 @@ use std::{
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use portcullis_discovery::{Fetch, UrlPolicy};
-use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, IntrospectionResponse};
+use portcullis_metadata::{
+    AccessToken, AuthorizationServerMetadata, IntrospectionResponse, syntax::url_without_secrets,
+};
 use tokio::{
     runtime::Handle,
     sync::{Notify, Semaphore, SemaphorePermit},
@@ -244,10 +246,14 @@ impl IntrospectionClient {
         let mut request =
             introspection_request(url.clone(), *authentication, &self.settings, token, *policy);
         request.timeout = CALL_TIMEOUT;
+        let shown = || String::from(url_without_secrets(url));
         let result = match timeout(CALL_TIMEOUT, self.fetch.fetch(request)).await {
-            Ok(Ok(response)) => request::parse_response(&response).map(Arc::new),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(CallError::Timeout),
+            Ok(Ok(response)) => request::parse_response(url, &response).map(Arc::new),
+            Ok(Err(error)) => Err(CallError::Fetch {
+                url: shown(),
+                error,
+            }),
+            Err(_) => Err(CallError::Timeout { url: shown() }),
         };
         if result.is_ok() && self.is_client_rejected.swap(false, Ordering::Relaxed) {
             tracing::info!(token.issuer = %self.issuer.issuer, "the introspection endpoint accepts this client again");
@@ -275,9 +281,10 @@ impl IntrospectionClient {
             .clone()
             .ok_or(RefreshError::NoIntrospectionEndpoint)?;
         let policy = metadata.policy_of(&url).await;
-        policy
-            .check(&url)
-            .map_err(RefreshError::IntrospectionEndpoint)?;
+        if let Err(error) = policy.check(&url) {
+            let url = url_without_secrets(&url).into();
+            return Err(RefreshError::IntrospectionEndpoint { url, error });
+        }
         Ok(Endpoint {
             url,
             policy,

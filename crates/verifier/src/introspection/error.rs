@@ -4,27 +4,28 @@ use portcullis_metadata::DocumentError;
 /// The code of [`CallError::Rejected`].
 pub(crate) const CLIENT_REJECTED: &str = "introspection.client_rejected";
 
-/// Why an introspection call failed. It is logged only and contains no part of the token.
+/// Why an introspection call failed. It is logged only and contains no part of the token. URLs have
+/// no query and no user information.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CallError {
     /// The fetch failed.
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
+    #[error("the call of {url} failed: {error}")]
+    Fetch { url: String, error: FetchError },
     /// The response's status is not 200.
-    #[error("the introspection endpoint answered with status {status}")]
-    Status { status: u16 },
+    #[error("the introspection endpoint {url} answered with status {status}")]
+    Status { url: String, status: u16 },
     /// The endpoint rejects this client.
     #[error(
-        "the introspection endpoint rejects this server's client (status {status}); check `client_id`, `client_secret` and \
+        "the introspection endpoint {url} rejects this server's client (status {status}); check `client_id`, `client_secret` and \
          `introspection_auth` of the issuer, and that the issuer lets this client introspect tokens"
     )]
-    Rejected { status: u16 },
+    Rejected { url: String, status: u16 },
     /// The response is not an introspection response.
-    #[error("the introspection endpoint's response cannot be used: {0}")]
-    Document(#[from] DocumentError),
+    #[error("the response of the introspection endpoint {url} cannot be used: {error}")]
+    Document { url: String, error: DocumentError },
     /// The fetcher exceeded its deadline.
-    #[error("the response was not complete in time")]
-    Timeout,
+    #[error("the call of {url} failed: the response was not complete in time")]
+    Timeout { url: String },
     /// The endpoint was removed before the call, because the metadata stopped naming a usable one.
     #[error("the introspection endpoint is no longer known")]
     NoEndpoint,
@@ -45,12 +46,12 @@ impl CallError {
     /// Returns a stable code for logs and readiness.
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::Fetch(error) => error.code(),
+            Self::Fetch { error, .. } => error.code(),
             Self::Status { .. } => "introspection.status",
             Self::Rejected { .. } => CLIENT_REJECTED,
-            Self::Document(_) => "introspection.document",
+            Self::Document { .. } => "introspection.document",
             Self::Random => "introspection.random",
-            Self::Timeout => "introspection.timeout",
+            Self::Timeout { .. } => "introspection.timeout",
             Self::NoEndpoint => "introspection.no_endpoint",
             Self::Busy => "introspection.busy",
         }

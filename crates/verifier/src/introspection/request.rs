@@ -4,6 +4,7 @@ use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{
     AccessToken, IntrospectionResponse, authorization::OAuthError, client::client_secret_basic,
+    syntax::url_without_secrets,
 };
 use url::Url;
 
@@ -48,17 +49,30 @@ pub fn introspection_request(
     }
 }
 
-/// Parses the response. It does not check whether the token is active. Fails if the status is not
-/// 200, or the body is not an introspection response.
-pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
+/// Parses the response of the endpoint, whose URL errors show. It does not check whether the token
+/// is active. Fails if the status is not 200, or the body is not an introspection response.
+pub(crate) fn parse_response(
+    url: &Url,
+    response: &FetchResponse,
+) -> Result<IntrospectionResponse, CallError> {
+    let shown = || String::from(url_without_secrets(url));
     let status = response.status.as_u16();
     if response.status == StatusCode::OK {
-        return Ok(IntrospectionResponse::parse(&response.body)?);
+        return IntrospectionResponse::parse(&response.body).map_err(|error| CallError::Document {
+            url: shown(),
+            error,
+        });
     }
     Err(if rejects_client(response) {
-        CallError::Rejected { status }
+        CallError::Rejected {
+            url: shown(),
+            status,
+        }
     } else {
-        CallError::Status { status }
+        CallError::Status {
+            url: shown(),
+            status,
+        }
     })
 }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use portcullis_discovery::{Fetch, FetchError, FetchRequest, UrlPolicy};
-use portcullis_metadata::JwkSet;
+use portcullis_metadata::{JwkSet, syntax::url_without_secrets};
 use url::Url;
 
 use super::{refresh_error::RefreshError, schedule, server_metadata::ServerMetadata};
@@ -29,6 +29,8 @@ pub(crate) struct KeyFetcher {
 pub(crate) struct FetchedKeys {
     pub(crate) keys: JwkSet,
     pub(crate) max_age: Duration,
+    /// Where they are published, for errors.
+    pub(crate) url: String,
 }
 
 impl KeyFetcher {
@@ -71,9 +73,10 @@ impl KeyFetcher {
             .ok_or(RefreshError::NoJwksUri)?;
         let policy = self.metadata.policy_of(&jwks_uri).await;
         match self.fetch_from(jwks_uri, policy).await {
-            Err(RefreshError::Fetch(FetchError::UrlPolicy(error))) => {
-                Err(RefreshError::JwksUri(error))
-            }
+            Err(RefreshError::Fetch {
+                url,
+                error: FetchError::UrlPolicy(error),
+            }) => Err(RefreshError::JwksUri { url, error }),
             fetched => fetched,
         }
     }
@@ -83,18 +86,25 @@ impl KeyFetcher {
         jwks_uri: Url,
         policy: UrlPolicy,
     ) -> Result<FetchedKeys, RefreshError> {
+        let url = String::from(url_without_secrets(&jwks_uri));
         let mut request = FetchRequest::get(jwks_uri, policy);
         request.max_body = MAX_BODY;
         request.timeout = TIMEOUT;
-        let response = self.fetch.fetch(request).await?;
+        let response = match self.fetch.fetch(request).await {
+            Ok(response) => response,
+            Err(error) => return Err(RefreshError::Fetch { url, error }),
+        };
         if response.status != StatusCode::OK {
-            return Err(RefreshError::Status {
-                status: response.status.as_u16(),
-            });
+            let status = response.status.as_u16();
+            return Err(RefreshError::Status { url, status });
         }
-        Ok(FetchedKeys {
-            keys: JwkSet::parse(&response.body)?,
-            max_age: schedule::max_age(&response.headers),
-        })
+        match JwkSet::parse(&response.body) {
+            Ok(keys) => Ok(FetchedKeys {
+                keys,
+                max_age: schedule::max_age(&response.headers),
+                url,
+            }),
+            Err(error) => Err(RefreshError::Document { url, error }),
+        }
     }
 }

@@ -118,10 +118,11 @@ impl TrustedIssuer {
 
     fn install(&self, fetched: FetchedKeys) -> RefreshResult {
         let now = self.clock.monotonic();
-        if self
+        let FetchedKeys { keys, max_age, url } = fetched;
+        let installed = self
             .keys
-            .install(fetched.keys, self.settings.algorithms, now, fetched.max_age)?
-        {
+            .install(keys, self.settings.algorithms, now, max_age);
+        if installed.map_err(|error| RefreshError::Keys { url, error })? {
             let keys = self
                 .keys
                 .current()

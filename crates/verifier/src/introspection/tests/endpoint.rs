@@ -282,3 +282,48 @@ async fn a_moved_endpoint_is_found() {
         IssuerHealth::Introspected { reason: None }
     );
 }
+
+/// J2: the log names the URL of a failed call once, without its query.
+#[tokio::test(start_paused = true)]
+async fn failures_of_calls_name_the_url() {
+    let url = "https://elsewhere.example/introspect?tenant=canary";
+    let fixture = fixture_with(|settings| settings.endpoint = Some(url.parse().unwrap()));
+    let lines = async || {
+        let (log, _guard) = Logged::here();
+        assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
+        log.lines()
+    };
+    // Registers the event, so that no other thread registers it, as disabled.
+    fixture.fake.time_out(url);
+    lines().await;
+    let mut logged = lines().await;
+    for (status, body) in [(500, ""), (401, ""), (200, "<html>")] {
+        fixture.fake.serve(url, status, body);
+        logged.extend(lines().await);
+    }
+    let _gate = fixture.fake.hang(url);
+    let mut hanging = lines().await;
+    settle().await;
+    logged.append(&mut hanging);
+    logged.retain(|line| line.contains("cannot introspect"));
+    assert!(logged.len() >= 4, "{logged:?}");
+    for line in logged {
+        let named = line.matches("https://elsewhere.example/introspect").count();
+        assert_eq!(named, 1, "{line}");
+        assert!(!line.contains("canary"), "{line}");
+    }
+}
+
+/// J2: an endpoint of metadata that is not permitted is named without its user information.
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_endpoint_is_named() {
+    let fixture = fixture();
+    publishes(&fixture, Some("https://alice:canary@issuer.example/call"));
+    let error = fixture.issuer.refresh_now().await.unwrap_err();
+    assert_eq!(error.code(), "issuer.introspection_endpoint");
+    let text = error.to_string();
+    assert!(
+        text.contains("metadata, https://issuer.example/call, is"),
+        "{text}"
+    );
+}

@@ -1,13 +1,13 @@
 //! Key sets and metadata: lifetimes, limits, moved keys and invalid documents.
 
-use portcullis_discovery::FetchResponse;
+use portcullis_discovery::{FetchError, FetchResponse, UrlPolicyError};
 use portcullis_metadata::Secret;
 use portcullis_testkit::{ManualClock, ScriptedFetch};
 use serde_json::json;
 use url::Url;
 
 use super::*;
-use crate::{IntrospectionSettings, Validation, testing::ISSUER};
+use crate::{IntrospectionSettings, KeySource, Validation, testing::ISSUER};
 
 /// C10: the `max-age` of the response decides how long its keys are fresh.
 #[tokio::test(start_paused = true)]
@@ -350,4 +350,57 @@ async fn unusable_settings_are_rejected() {
             "{uri}"
         );
     }
+}
+
+/// J2: errors of keys name the URL once, without its query, in their text and in the log.
+#[tokio::test(start_paused = true)]
+async fn errors_of_keys_name_the_url() {
+    let url = "https://keys.example/set?key=canary";
+    let fixture = Fixture::with(|issuer| {
+        issuer.keys = KeySource::Uri(url.parse().unwrap());
+    });
+    let many = format!(r#"{{"keys":[{}]}}"#, vec!["{}"; 101].join(","));
+    for (status, body) in [(500, ""), (200, "<html>"), (200, &*many)] {
+        fixture.fake.serve(url, status, body.to_owned());
+        assert_names_the_url(&fixture).await;
+    }
+    fixture.fake.time_out(url);
+    assert_names_the_url(&fixture).await;
+}
+
+async fn assert_names_the_url(fixture: &Fixture) {
+    let (log, _guard) = Logged::here();
+    let error = fixture.issuer.refresh_now().await.unwrap_err();
+    let line = log.lines().remove(0);
+    for text in [error.to_string(), line] {
+        assert_eq!(
+            text.matches("https://keys.example/set").count(),
+            1,
+            "{text}"
+        );
+        assert!(!text.contains("canary"), "{text}");
+    }
+}
+
+/// J2: a `jwks_uri` of metadata that is not permitted is named without its user information.
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_url_of_keys_is_named() {
+    let fixture = Fixture::new();
+    let mut metadata: serde_json::Value =
+        serde_json::from_str(&fixture.test_issuer.metadata_json()).unwrap();
+    metadata["jwks_uri"] = json!("https://alice:canary@keys.example/set");
+    let source = fixture.test_issuer.metadata_url();
+    fixture.fake.serve(source, 200, metadata.to_string());
+    let refused = FetchError::UrlPolicy(UrlPolicyError::UserInformation);
+    let forbidden = "https://alice:canary@keys.example/set";
+    fixture
+        .fake
+        .respond(forbidden, move |_| Err(refused.clone()));
+    let error = fixture.issuer.refresh_now().await.unwrap_err();
+    assert_eq!(error.code(), "issuer.jwks_uri");
+    let text = error.to_string();
+    assert!(
+        text.contains("metadata, https://keys.example/set, is"),
+        "{text}"
+    );
 }
