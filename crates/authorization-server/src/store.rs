@@ -97,7 +97,8 @@ pub trait Store: Send + Sync {
     /// Makes the access token with this identifier inactive, until it would expire.
     ///
     /// # Errors
-    /// Fails when the revocation cannot be stored. The token stays active then.
+    /// Fails when the revocation cannot be stored. The client repeats it then: whether the token is
+    /// still active depends on the store.
     fn revoke_access_token(&self, id: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Returns whether neither the access token nor its grant has ended.

@@ -263,7 +263,7 @@ impl Store for BrokerStore {
     }
 
     async fn revoke_access_token(&self, id: &str) -> Result<(), StoreError> {
-        self.add_end(id).await
+        self.end_access_token(id).await
     }
 
     async fn is_active(&self, token: &IssuedToken) -> Result<bool, StoreError> {

@@ -92,9 +92,11 @@ impl BrokerStore {
         Err(contention())
     }
 
-    /// Adds the end of an access token.
-    pub(super) async fn add_end(&self, id: &str) -> Result<(), StoreError> {
+    /// Ends an access token. It is rejected from now on, even if this fails; after a failure, only in
+    /// this process and until it ends.
+    pub(super) async fn end_access_token(&self, id: &str) -> Result<(), StoreError> {
         let now = self.now();
+        self.ends.add(id, self.end_expiry(now), now);
         let mut change = self.records.change();
         self.put_end(&mut change, id)?;
         if !self.is_stored_end(id).await? {
@@ -103,7 +105,6 @@ impl BrokerStore {
         if !change.commit().await? {
             return Err(contention());
         }
-        self.ends.add(id, self.end_expiry(now), now);
         Ok(())
     }
 

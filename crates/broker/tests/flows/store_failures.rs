@@ -5,12 +5,15 @@ use std::{sync::Arc, time::Duration};
 use http::StatusCode;
 use portcullis_metadata::Clock as _;
 use portcullis_state_store::records::{Change, StoredRecord, Table, Write};
+use portcullis_verifier::RevokedTokens as _;
 use serde_json::json;
 
 use crate::{
     ends::is_ended,
     failing_records::{Failures, Fixture, assert_unavailable, fixture},
-    support::{Browser, PROVIDER_CLIENT, continued, json_of, location, param, token_of},
+    support::{
+        Browser, PROVIDER_CLIENT, Setup, claims, continued, json_of, location, param, token_of,
+    },
 };
 
 /// ST4: with a store that fails, or is full, nothing is issued at any step, and everything works
@@ -183,5 +186,41 @@ async fn an_end_that_cannot_be_stored() {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(setup.events.count("GrantEnded"), 1);
         assert_eq!(setup.events.count("EndNotStored"), 1);
+    }
+}
+
+/// ST4: if the revocation of an access token cannot be stored, the token is rejected in this process,
+/// and the other tokens of its grant are not. The revocation can be repeated.
+#[tokio::test]
+async fn a_revocation_that_cannot_be_stored() {
+    for failing in ["writes", "full"] {
+        let Fixture {
+            setup, failures, ..
+        } = fixture();
+        let failing = match failing {
+            "writes" => &failures.writes,
+            _ => &failures.is_full,
+        };
+        let client = setup.client().await;
+        let tokens = setup.sign_in(&client).await;
+        let is_revoked = |setup: &Setup| {
+            let claims = claims(&tokens);
+            setup.ends.is_revoked(None, claims["jti"].as_str())
+        };
+        let token = tokens["access_token"].as_str().unwrap();
+        let fields = [("client_id", client.id.as_str()), ("token", token)];
+        Failures::set(failing, true);
+        assert_unavailable(&setup.post("/oauth/revoke", &fields).await, "revocation");
+        assert!(is_revoked(&setup));
+        assert!(!is_ended(&setup, &tokens));
+
+        Failures::set(failing, false);
+        let response = setup.post("/oauth/revoke", &fields).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let restarted = setup.restarted(|_| ());
+        restarted.broker.load_ends().await.unwrap();
+        assert!(is_revoked(&restarted), "it is stored");
+        let response = restarted.refresh(&client, &token_of(&tokens)).await;
+        assert_eq!(response.status(), StatusCode::OK);
     }
 }
