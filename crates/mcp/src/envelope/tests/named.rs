@@ -1,10 +1,13 @@
 //! The names and the id of a message, compared with a simple JSON parser.
 
-use proptest::{collection::vec, prelude::*, sample::select};
+mod messages;
+mod rejected_id;
+
+use proptest::prelude::*;
 use serde_json::Value;
 
+use self::messages::{message, plainly_named};
 use super::*;
-use crate::meta;
 
 type Named = (
     &'static str,
@@ -376,172 +379,6 @@ fn a_method_that_the_revision_lacks_requires_nothing() {
     }
 }
 
-/// E11: the id of a rejected request is read if there is exactly one and it belongs to the client.
-#[test]
-fn the_id_of_a_rejected_request_is_read() {
-    let deep = format!(
-        r#"{{"jsonrpc":"2.0","id":7,"method":"x","params":{{"a":{}{}}}}}"#,
-        "[".repeat(99),
-        "]".repeat(99)
-    );
-    for (text, id) in [
-        (
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#,
-            Some("7"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a","name":"b"},"id":"a\u0062"}"#,
-            Some(r#""a\u0062""#),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"Name":"a"}}"#,
-            Some("7"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"method":"x","Method":"y"}"#,
-            Some("7"),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"method":"x","method":"y"}"#,
-            Some("7"),
-        ),
-        (r#"{"jsonrpc":"1.0","id":-7,"method":"x"}"#, Some("-7")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, Some("7")),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"method":"x","params":[]}"#,
-            Some("7"),
-        ),
-        (&deep, Some("7")),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"id":7,"method":"x","params":[]}"#,
-            None,
-        ),
-        (r#"{"jsonrpc":"2.0","id":7,"ID":8,"method":"x"}"#, None),
-        (
-            r#"{"jsonrpc":"2.0","id":7,"id\u0000":8,"method":"x"}"#,
-            None,
-        ),
-        (r#"{"jsonrpc":"2.0","id":7.5,"method":"x"}"#, None),
-        (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, None),
-        (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, None),
-        (r#"{"jsonrpc":"2.0","id":7,"result":1,"error":2}"#, None),
-        (r#"{"jsonrpc":"2.0","id":7}"#, None),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x""#, None),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x"} 1"#, None),
-        (r#"[{"jsonrpc":"2.0","id":7,"method":"x"}]"#, None),
-        ("7", None),
-        ("", None),
-    ] {
-        assert!(parse(text).is_err(), "{text}");
-        assert_eq!(
-            Envelope::refused_id(text.as_bytes()).map(RawValue::get),
-            id,
-            "{text}"
-        );
-    }
-    assert!(Envelope::refused_id(b"{\"id\":7,\"method\":\"\xFF\"}").is_none());
-}
-
-/// Returns the names that a simple parser finds in the listed members, in any order.
-fn plainly_named(message: &Value) -> Vec<String> {
-    let method = message["method"]
-        .as_str()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    let params = &message["params"];
-    let related = [&params["_meta"], &message["result"]["_meta"]]
-        .map(|meta| meta[meta::RELATED_TASK]["taskId"].clone());
-    let mut found: Vec<_> = related.into();
-    found.extend(match &*method {
-        "tools/call" | "prompts/get" => vec![params["name"].clone()],
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            vec![params["uri"].clone()]
-        }
-        "completion/complete" => vec![params["ref"]["name"].clone(), params["ref"]["uri"].clone()],
-        "subscriptions/listen" => params["notifications"]["resourceSubscriptions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default(),
-        "tasks/get"
-        | "tasks/result"
-        | "tasks/cancel"
-        | "tasks/update"
-        | "notifications/tasks/status" => {
-            vec![params["taskId"].clone()]
-        }
-        _ => vec![],
-    });
-    let mut found: Vec<_> = found
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
-    found.sort_unstable();
-    found
-}
-
-/// Generates a message of relevant members in any order, some of them invalid.
-fn message() -> impl Strategy<Value = String> {
-    let member = |names: &'static [&'static str], values: &'static [&'static str]| {
-        let member = (select(names), select(values));
-        member.prop_map(|(name, value)| format!("\"{name}\":{value}"))
-    };
-    let object = |members: BoxedStrategy<String>, most: usize| {
-        vec(members, 0..most)
-            .prop_map(|all| format!("{{{}}}", all.join(",")))
-            .boxed()
-    };
-    let texts: &[&str] = &[
-        "\"a\"",
-        "\"b:c\"",
-        "\"\\u0064\"",
-        "null",
-        "7",
-        "[]",
-        "{}",
-        "[\"e\",\"f\"]",
-        "[7]",
-        "\"\\u0000\"",
-    ];
-    let task = object(member(&["taskId", "TaskId", "x"], texts).boxed(), 2);
-    let meta = object(
-        task.prop_map(|task| format!("\"{}\":{task}", meta::RELATED_TASK))
-            .boxed(),
-        2,
-    );
-    let reference = object(member(&["name", "uri", "type", "Name"], texts).boxed(), 4);
-    let filter = object(
-        member(
-            &[
-                "resourceSubscriptions",
-                "toolsListChanged",
-                "re\u{17f}ourceSubscriptions",
-            ],
-            texts,
-        )
-        .boxed(),
-        3,
-    );
-    let param = prop_oneof![
-        4 => member(&["name", "uri", "taskId", "arguments", "NAME", "ta\u{17f}kId"], texts),
-        2 => prop_oneof![reference, Just("\"x\"".to_owned())].prop_map(|reference| format!("\"ref\":{reference}")),
-        2 => prop_oneof![filter, Just("null".to_owned())].prop_map(|filter| format!("\"notifications\":{filter}")),
-        1 => meta.clone().prop_map(|meta| format!("\"_meta\":{meta}")),
-    ];
-    let methods = NAMED
-        .iter()
-        .map(|(method, ..)| *method)
-        .chain(["TOOLS/CALL", "acme/x"])
-        .collect::<Vec<_>>();
-    let call = (select(methods), object(param.boxed(), 5)).prop_map(|(method, params)| {
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
-    });
-    prop_oneof![
-        9 => call,
-        1 => meta.prop_map(|meta| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"_meta":{meta}}}}}"#)),
-    ]
-}
-
 proptest! {
     /// F12, F13: the names of an accepted message are those that a simple parser finds.
     #[test]
@@ -551,16 +388,6 @@ proptest! {
             let mut names: Vec<_> = envelope.names().map(|name| name.as_str().to_owned()).collect();
             names.sort_unstable();
             prop_assert_eq!(names, plainly_named(&tree));
-        }
-    }
-
-    /// E11: the id of a rejected request is the one that a simple parser finds.
-    #[test]
-    fn a_rejected_id_agrees_with_a_simple_parser(message in message(), cut in 0_usize..200) {
-        let _ = Envelope::refused_id(&message.as_bytes()[..cut.min(message.len())]);
-        if let Some(id) = Envelope::refused_id(message.as_bytes()) {
-            let tree: Value = serde_json::from_str(&message).unwrap();
-            prop_assert_eq!(id.get(), tree["id"].to_string());
         }
     }
 }
