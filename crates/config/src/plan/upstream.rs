@@ -156,7 +156,8 @@ fn substitute() -> Option<UpstreamAddress> {
 /// socket is invalid, or this package has no built-in server.
 fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     match &resource.upstream {
-        file::Upstream::Demo if cfg!(feature = "dev") => Ok(None),
+        // The tests of this crate need no feature.
+        file::Upstream::Demo if cfg!(any(test, feature = "dev")) => Ok(None),
         file::Upstream::Demo => bail!(without_dev("upstream = \"demo\"")),
         file::Upstream::Http(url) => {
             let has_scheme =
