@@ -7,7 +7,7 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Connection, Portcullis, Request, Scratch, Signal, TIMEOUT, portcullis_command,
+    Connection, Portcullis, Request, ReservedPort, Scratch, Signal, TIMEOUT, portcullis_command,
     portcullis_program,
 };
 use rustix::process::{Pid, kill_process};
@@ -156,6 +156,66 @@ async fn an_immediate_start_after_a_slow_shutdown() {
     assert_eq!(former.wait().await.code, Some(0));
     assert_eq!(next.end().await, Some(0));
     assert_one_chain(&audit, &state).await;
+}
+
+/// A configuration with a port of its own.
+fn on_one_port(port: &ReservedPort, top: &str) -> String {
+    configuration(top, "").replace("127.0.0.1:0", &port.address().to_string())
+}
+
+/// E12, N4: a second server of the same configuration does not wait for the state directory: the
+/// first one still listens, so that it is not ending.
+#[tokio::test]
+async fn a_second_server_fails_at_once() {
+    let (state, port) = (Scratch::path_for("state"), ReservedPort::new());
+    for more in ["", "[session]\nwithout_state = \"reject_ends\""] {
+        let top = format!(
+            "state_dir = \"{}\"\nshutdown_timeout = \"5m\"",
+            state.as_str()
+        );
+        let configuration = on_one_port(&port, &top) + more;
+        let first = Portcullis::serve(&configuration).await;
+        let file = Scratch::file("portcullis.toml", &configuration);
+        let second = Portcullis::run(&["serve", "--config", file.as_str()]).await;
+        assert_eq!(second.code, Some(1), "{second:?}");
+        let address = port.address().to_string();
+        for word in [
+            address.as_str(),
+            state.as_str(),
+            "probably a server with this configuration",
+            "stop that one",
+        ] {
+            assert!(second.stderr.contains(word), "{word:?}: {second:?}");
+        }
+        assert!(!second.stderr.contains(WAITING), "{second:?}");
+        first.stop().await;
+    }
+}
+
+/// E12: a start on the same port that follows SIGTERM at once succeeds, while the former process
+/// still listens for its delay, and while it has closed its listener and finishes a request.
+#[tokio::test]
+async fn an_immediate_start_on_the_same_port() {
+    for (case, times) in [
+        (
+            "a delay",
+            "shutdown_delay = \"2s\"\nshutdown_timeout = \"1s\"",
+        ),
+        ("a request", "shutdown_timeout = \"3s\""),
+    ] {
+        let (state, port) = (Scratch::path_for("state"), ReservedPort::new());
+        let top = format!("state_dir = \"{}\"\n{times}", state.as_str());
+        let configuration = on_one_port(&port, &top);
+        let former = Portcullis::serve(&configuration).await;
+        let mut unfinished = Connection::open(former.address()).await;
+        let begun = Request::post("/mcp", "").header("Content-Length", "100");
+        unfinished.write(&begun.to_bytes()).await;
+        former.signal(Signal::TERM);
+        let mut next = Starting::new(&configuration);
+        assert!(next.logs("\"message\":\"listening\"").await, "{case}");
+        assert_eq!(former.wait().await.code, Some(0), "{case}");
+        assert_eq!(next.end().await, Some(0), "{case}");
+    }
 }
 
 /// Asserts that `serve` fails with one line that has these words, and that `check` does, too, if it

@@ -41,6 +41,7 @@ pub(crate) fn run(
     let Some(persistence) = runtime.block_on(Persistence::open(
         &plan,
         program.product,
+        passed.is_none().then_some(plan.listen),
         signals.shutdown.clone(),
     ))?
     else {

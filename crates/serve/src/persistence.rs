@@ -3,7 +3,7 @@
 pub(crate) mod session_persistence;
 mod state_directory;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
 use portcullis_audit::{
@@ -14,7 +14,7 @@ use portcullis_metadata::SystemClock;
 use portcullis_state_store::{StateDirectory, StateError};
 use tokio::sync::watch;
 
-use self::session_persistence::SessionPersistence;
+use self::{session_persistence::SessionPersistence, state_directory::Opening};
 use super::{
     broker::{self, persistence::BrokerPersistence},
     error::ServeError,
@@ -25,9 +25,6 @@ use portcullis_config::{
     file::WithoutState,
     plan::{AuditPlan, Plan},
 };
-
-/// The time that a shutdown can take beyond its delay and its timeout, for its last steps.
-const LAST_STEPS: Duration = Duration::from_secs(5);
 
 /// The sessions and the audit trail of earlier processes, which this one continues.
 pub struct Persistence {
@@ -49,18 +46,25 @@ impl Persistence {
     }
 
     /// Opens the state directory, which holds the sessions and the key of the audit trail, and then
-    /// the trail, whose first record has the version of `product`. Waits for the process that uses the directory, at most for the shutdown timeout.
-    /// Returns `None` if `shutdown` becomes true meanwhile.
+    /// the trail, whose first record has the version of `product`. Waits for the process that uses
+    /// the directory, at most for the longest shutdown of that process. Returns `None` if `shutdown`
+    /// becomes true meanwhile.
+    ///
+    /// `listen` is the address that the caller will bind, or `None` if it is bound already. If
+    /// another process still listens on it after the time in which a process that shuts down closes
+    /// its listener, there is no wait for the directory.
     ///
     /// # Errors
     /// Fails if one of them cannot be used and the configuration does not permit to start without
-    /// it. The message names the key and the fix.
+    /// it, or if another process uses both the directory and `listen`. The message names the key and
+    /// the fix.
     pub async fn open(
         plan: &Plan,
         product: Product,
+        listen: Option<SocketAddr>,
         shutdown: watch::Receiver<bool>,
     ) -> Result<Option<Self>, ServeError> {
-        Self::opened(plan, product, shutdown)
+        Self::opened(plan, product, listen, shutdown)
             .await
             .map_err(ServeError::of)
     }
@@ -68,23 +72,22 @@ impl Persistence {
     async fn opened(
         plan: &Plan,
         product: Product,
+        listen: Option<SocketAddr>,
         shutdown: watch::Receiver<bool>,
     ) -> anyhow::Result<Option<Self>> {
         let directory = match &plan.state_dir {
             None => Directory::Off,
-            Some(path) => {
-                let limit = plan.shutdown_delay + plan.shutdown_timeout + LAST_STEPS;
-                match state_directory::open(path, limit, shutdown).await {
-                    Ok(Some(directory)) => Directory::Open(directory),
-                    Ok(None) => {
-                        tracing::info!(
-                            "shutting down: the state directory is still in use by another process"
-                        );
-                        return Ok(None);
-                    }
-                    Err(error) => Directory::Unusable(error),
+            Some(path) => match state_directory::open(path, plan, listen, shutdown).await {
+                Ok(Opening::Open(directory)) => Directory::Open(directory),
+                Ok(Opening::ShuttingDown) => {
+                    tracing::info!(
+                        "shutting down: the state directory is still in use by another process"
+                    );
+                    return Ok(None);
                 }
-            }
+                Ok(Opening::AddressInUse(address)) => return Err(anyhow!(served(address, path))),
+                Err(error) => Directory::Unusable(error),
+            },
         };
         // The former process has released the directory after its last record, so that the trail
         // continues after that.
@@ -247,6 +250,15 @@ fn refusal(error: &StateError) -> String {
         "state_dir: {error}; or {other}, or set session.without_state = \"reject_ends\" to start without it, which ends all earlier \
          sessions [{}]",
         error.code()
+    )
+}
+
+/// Returns why the server does not start beside another one of the same configuration, and the fix.
+fn served(address: SocketAddr, directory: &Path) -> String {
+    format!(
+        "cannot listen on {address}: another process uses the port and the state directory {}, probably a server with this \
+         configuration; stop that one, or set both listen and state_dir to others [state.in_use]",
+        directory.display()
     )
 }
 

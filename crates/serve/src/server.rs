@@ -156,7 +156,9 @@ impl Server {
         let persistence = match persistence {
             Some(persistence) => persistence,
             None => {
-                match Persistence::open(&plan, program.product, signals.shutdown.clone()).await? {
+                let listen = listeners.is_none().then_some(plan.listen);
+                let shutdown = signals.shutdown.clone();
+                match Persistence::open(&plan, program.product, listen, shutdown).await? {
                     Some(persistence) => persistence,
                     None => return Ok(()),
                 }

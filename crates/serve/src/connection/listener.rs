@@ -5,6 +5,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow, ensure};
 use listenfd::ListenFd;
+use tokio::net::TcpSocket;
 
 use crate::error::ServeError;
 
@@ -32,6 +33,20 @@ pub(crate) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpLi
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Returns whether a process listens on the address. The test binds a socket and does not listen, so
+/// that no client can connect to it, and another process can bind the port at the same time.
+pub(crate) fn is_in_use(address: SocketAddr) -> bool {
+    let bind = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)
+    };
+    bind().is_err_and(|error: io::Error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
 /// As [`listen`], while the server listens on `running`, which the address replaces.
@@ -156,6 +171,27 @@ mod tests {
             let error = bind(address, "--listen").unwrap_err().to_string();
             assert_eq!(error, format!("cannot listen on {address}; {fix}"));
         }
+    }
+
+    /// N4: a test of the address finds a listener on it or on all addresses, and disturbs no other
+    /// process.
+    #[test]
+    fn an_address_in_use_is_found() {
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let listener = bind(local(0), "listen").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(is_in_use(address));
+        assert!(is_in_use(SocketAddr::from(([0, 0, 0, 0], address.port()))));
+        assert!(!is_in_use(local(0)));
+        let foreign = SocketAddr::from(([192, 0, 2, 1], 1));
+        assert!(!is_in_use(foreign), "another error is that of `bind`");
+
+        // A connection that the listener has closed does not keep the address in use.
+        let client = std::net::TcpStream::connect(address).unwrap();
+        drop(listener.accept().unwrap());
+        drop((client, listener));
+        assert!(!is_in_use(address));
+        drop(bind(address, "listen").unwrap());
     }
 
     /// The configured address must be that of the passed socket.

@@ -67,7 +67,7 @@ async fn an_unusable_directory_refuses_the_start() {
     let without = "[session]\nwithout_state = \"reject_ends\"\n[broker]";
     let plan = plan(&[("\"off\"", &path), ("[broker]", without)]);
     let (_running, shutdown) = tokio::sync::watch::channel(false);
-    let opened = Persistence::open(&plan, crate::Product::default(), shutdown).await;
+    let opened = Persistence::open(&plan, crate::Product::default(), None, shutdown).await;
     let error = opened.err().unwrap().to_string();
     assert!(error.starts_with("state_dir: "), "{error}");
     assert!(error.contains(&file.display().to_string()), "{error}");
