@@ -8,6 +8,7 @@ mod pages;
 mod provider;
 mod provider_issuer;
 mod resources;
+mod unmet_rules;
 mod warnings;
 
 use std::sync::Arc;

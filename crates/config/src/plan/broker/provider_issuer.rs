@@ -19,7 +19,7 @@ const MAX_TENANTS: usize = 256;
 /// The tenant of Entra ID that all personal accounts of Microsoft have.
 const PERSONAL_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
-const GOOGLE: &str = "https://accounts.google.com";
+pub(super) const GOOGLE: &str = "https://accounts.google.com";
 const GITHUB: &str = "https://github.com";
 
 /// Where the users of a provider are.

@@ -2,6 +2,7 @@
 
 use portcullis_identity_provider::ProviderKind;
 
+use super::{provider_issuer::GOOGLE, unmet_rules};
 use crate::{
     Diagnostic, KeyPath,
     file::{Broker, BrokerProvider},
@@ -17,6 +18,9 @@ const MUTABLE: &[&str] = &[
     "name",
 ];
 
+/// The end of the identifiers of OAuth clients at Google.
+const GOOGLE_CLIENT: &str = ".apps.googleusercontent.com";
+
 /// Returns warnings about the broker. `is_kept` is whether its records outlive the process.
 pub(in crate::plan) fn warnings(broker: &Broker, is_kept: bool) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
@@ -28,11 +32,10 @@ pub(in crate::plan) fn warnings(broker: &Broker, is_kept: bool) -> Vec<Diagnosti
         );
     }
     for (position, provider) in broker.provider.iter().enumerate() {
-        warn_of_mutable_claims(
-            provider,
-            &format!("broker.provider[{position}]"),
-            &mut warnings,
-        );
+        let key = format!("broker.provider[{position}]");
+        warn_of_mutable_claims(provider, &key, &mut warnings);
+        unmet_rules::warn(provider, &key, &mut warnings);
+        warn_of_client_id(provider, &key, &mut warnings);
     }
     warnings
         .iter()
@@ -73,6 +76,23 @@ fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut V
     {
         warnings.push(format!(
             "{key}.{rule}.claim = {claim:?} decides by a claim that is not certain: {problem}; {fix}"
+        ));
+    }
+}
+
+/// Warns of an identifier that no OAuth client at Google has. An imitation on loopback, which has
+/// `issuer`, has others.
+fn warn_of_client_id(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
+    let is_of_google = ProviderKind::from(provider.kind) == ProviderKind::Google
+        && provider
+            .issuer
+            .as_deref()
+            .is_none_or(|issuer| issuer == GOOGLE);
+    if is_of_google && !provider.client_id.ends_with(GOOGLE_CLIENT) {
+        warnings.push(format!(
+            "{key}.client_id = {:?} does not end in {GOOGLE_CLIENT}, as that of each OAuth client at Google does; write the \
+             client ID that the Google Cloud console shows, such as \"1234567890-example{GOOGLE_CLIENT}\"",
+            provider.client_id
         ));
     }
 }

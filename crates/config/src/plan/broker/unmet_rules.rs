@@ -1,0 +1,216 @@
+//! Rules that no user of a provider can meet, because of what its claims are like.
+
+use portcullis_identity_provider::ProviderKind;
+use portcullis_metadata::syntax::is_uuid;
+
+use crate::file::BrokerProvider;
+
+/// The claims that Google's ID tokens and user API can have:
+/// <https://developers.google.com/identity/openid-connect/openid-connect>.
+const OF_GOOGLE: &[&str] = &[
+    "acr",
+    "amr",
+    "at_hash",
+    "aud",
+    "auth_time",
+    "azp",
+    "email",
+    "email_verified",
+    "exp",
+    "family_name",
+    "given_name",
+    "hd",
+    "iat",
+    "iss",
+    "jti",
+    "locale",
+    "name",
+    "nbf",
+    "nonce",
+    "picture",
+    "profile",
+    "sub",
+];
+
+/// Names for the members of an organization that GitHub's API does not use.
+const NOT_OF_GITHUB: &[&str] = &[
+    "groups",
+    "hd",
+    "org",
+    "org_id",
+    "organization",
+    "organizations",
+    "roles",
+    "team",
+    "teams",
+];
+
+/// The domains of personal accounts, for which Google sends no `hd`.
+const PERSONAL_DOMAINS: &[&str] = &["gmail.com", "googlemail.com"];
+
+/// A rule of `allow` or `grant`.
+struct Rule<'a> {
+    /// Its key, such as `broker.provider[0].allow[1]`.
+    key: String,
+    claim: &'a str,
+    one_of: &'a [String],
+    has_domain: bool,
+}
+
+/// Warns of each rule that no user can meet.
+pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
+    let warn = match ProviderKind::from(provider.kind) {
+        ProviderKind::Google => of_google,
+        ProviderKind::GitHub => of_github,
+        ProviderKind::Entra => of_entra,
+        _ => return,
+    };
+    for rule in rules(provider, key) {
+        warnings.extend(warn(&rule, provider));
+    }
+}
+
+fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
+    let rule =
+        |list: &str, number: usize, claim, one_of: &'a Option<Vec<String>>, has_domain| Rule {
+            key: format!("{key}.{list}[{number}]"),
+            claim,
+            one_of: one_of.as_deref().unwrap_or_default(),
+            has_domain,
+        };
+    let allow = provider.allow.iter().enumerate();
+    let allow = allow.map(|(number, allow)| {
+        rule(
+            "allow",
+            number,
+            allow.claim.as_str(),
+            &allow.one_of,
+            allow.domain.is_some(),
+        )
+    });
+    let grants = provider.grant.iter().enumerate();
+    let grants = grants.filter_map(|(number, grant)| {
+        let claim = grant.claim.as_deref()?;
+        Some(rule(
+            "grant",
+            number,
+            claim,
+            &grant.one_of,
+            grant.domain.is_some(),
+        ))
+    });
+    allow.chain(grants).collect()
+}
+
+fn of_google(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
+    let key = &rule.key;
+    if !OF_GOOGLE.contains(&rule.name()) {
+        return vec![format!(
+            "{key}.claim = {:?} is not a claim of Google's, so that no user meets the rule: Google sends no groups and roles; \
+             write \"hd\" for the domain of an organization, or \"sub\" for a person",
+            rule.claim
+        )];
+    }
+    match rule.claim {
+        "hd" | "sub" if rule.has_domain => vec![format!(
+            "{key}.domain compares what follows an @, and the claim {:?} has none, so that no user meets the rule; write one_of \
+             in place of domain",
+            rule.claim
+        )],
+        "hd" => rule.values(|value| !is_domain_of_organization(value), |value| {
+            let problem = match PERSONAL_DOMAINS.contains(&value.to_ascii_lowercase().as_str()) {
+                true => "personal accounts have no \"hd\"",
+                false => "\"hd\" is compared exactly with a domain in lower case",
+            };
+            format!("{problem}, so that no user has this value; write the domain of an organization, such as \"example.com\"")
+        }),
+        "sub" => rule.values(|value| value.contains('@'), |_| {
+            "\"sub\" is not an e-mail address at Google, so that no user has this value; write a number such as \
+             \"110169484474386276334\""
+                .to_owned()
+        }),
+        _ => Vec::new(),
+    }
+}
+
+fn of_github(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
+    if NOT_OF_GITHUB.contains(&rule.name()) {
+        return vec![format!(
+            "{}.claim = {:?} is not in GitHub's API, so that no user meets the rule; write \"org_ids\" for an organization, or \
+             \"id\" for a person",
+            rule.key, rule.claim
+        )];
+    }
+    let reads_organizations = provider.scopes.iter().any(|scope| scope == "read:org");
+    if matches!(rule.claim, "orgs" | "org_ids") && !reads_organizations {
+        return vec![format!(
+            "{}.claim = {:?} is only read with the scope \"read:org\", so that no user meets the rule; write scopes = \
+             [\"read:org\"] in the provider",
+            rule.key, rule.claim
+        )];
+    }
+    match rule.claim {
+        "id" | "org_ids" => rule.values(
+            |value| !is_number(value),
+            |value| {
+                let kind = if rule.claim == "id" { "users" } else { "orgs" };
+                format!(
+                    "{:?} has numbers at GitHub, so that no user has this value; write the id that \
+                 https://api.github.com/{kind}/NAME shows, and not {value:?}",
+                    rule.claim
+                )
+            },
+        ),
+        _ => Vec::new(),
+    }
+}
+
+fn of_entra(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
+    match rule.claim {
+        "oid" | "tid" => rule.values(
+            |value| !is_uuid(value) || value.bytes().any(|byte| byte.is_ascii_uppercase()),
+            |_| {
+                format!(
+                    "{:?} is a UUID in lower case at Entra ID, so that no user has this value; write the object ID or the ID of \
+                     the tenant, such as \"aaaabbbb-0000-cccc-1111-dddd2222eeee\"",
+                    rule.claim
+                )
+            },
+        ),
+        _ => Vec::new(),
+    }
+}
+
+impl Rule<'_> {
+    /// The name of the claim, or the first one in a JSON pointer.
+    fn name(&self) -> &str {
+        match self.claim.strip_prefix('/') {
+            Some(pointer) => pointer.split('/').next().unwrap_or_default(),
+            None => self.claim,
+        }
+    }
+
+    /// Returns a warning for each value that no user has.
+    fn values(
+        &self,
+        is_unmet: impl Fn(&str) -> bool,
+        reason: impl Fn(&str) -> String,
+    ) -> Vec<String> {
+        let unmet = self.one_of.iter().filter(|value| is_unmet(value));
+        unmet
+            .map(|value| format!("{}.one_of has {value:?}: {}", self.key, reason(value)))
+            .collect()
+    }
+}
+
+/// Whether `hd` can have this value. Characters that are not ASCII are not judged.
+fn is_domain_of_organization(value: &str) -> bool {
+    let is_unusual = |byte: u8| {
+        byte.is_ascii() && !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.')
+    };
+    value.contains('.') && !value.bytes().any(is_unusual) && !PERSONAL_DOMAINS.contains(&value)
+}
+
+fn is_number(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+}
