@@ -3,6 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
+use http::StatusCode;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_client::{StartUrl, store::CredentialStore};
 use portcullis_discovery::Product;
@@ -97,14 +98,14 @@ async fn call_with(
     client
         .open()
         .await
-        .map_err(|error| with_limit(arguments, error))?;
+        .map_err(|error| with_hint(arguments, error))?;
     let answer = client.call_raw(&arguments.method, params, &mut show).await;
     if !arguments.modern
         && let Err(error) = client.delete().await
     {
         tracing::debug!(error = %error, "the session was not ended");
     }
-    let result = answer.map_err(|error| with_limit(arguments, error))?;
+    let result = answer.map_err(|error| with_hint(arguments, error))?;
     print_raw_json(&result)?;
     let has_failed = result.get().starts_with('{')
         && serde_json::from_str::<ToolResult<'_>>(result.get())
@@ -130,17 +131,28 @@ impl ToolResult<'_> {
     }
 }
 
-/// Adds the option that raises the limit to the error of a response that is too large.
-fn with_limit(arguments: &cli::Call, error: McpError) -> anyhow::Error {
-    let is_limit = matches!(error, McpError::TooLarge | McpError::InvalidStream(_));
-    let error = anyhow::Error::from(error);
-    if !is_limit {
-        return error;
-    }
+/// Adds what the user can change: the option that raises the limit to the error of a response that
+/// is too large, and the path to that of a URL without an endpoint.
+fn with_hint(arguments: &cli::Call, error: McpError) -> anyhow::Error {
     let limit = arguments.max_message;
-    error.context(format!(
-        "the server sent a message of more than {limit} MiB; a larger --max-message permits it"
-    ))
+    let hint = match &error {
+        McpError::TooLarge | McpError::InvalidStream(_) => format!(
+            "the server sent a message of more than {limit} MiB; a larger --max-message permits it"
+        ),
+        McpError::Status { status, .. } if is_of_missing_endpoint(*status) => {
+            "the server has no MCP endpoint at this URL; correct its path, such as /mcp".to_owned()
+        }
+        _ => return error.into(),
+    };
+    anyhow::Error::from(error).context(hint)
+}
+
+/// Whether a POST request gets this status at a path without an endpoint.
+fn is_of_missing_endpoint(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+    )
 }
 
 /// The user's store if it has a token for the resource. Otherwise a store that keeps only the

@@ -49,6 +49,46 @@ pub(super) fn keys_of(table: &KeyPath) -> Vec<&'static str> {
     properties.flat_map(Map::keys).map(String::as_str).collect()
 }
 
+/// As [`keys_of`], for a table with one set of keys. Empty for one that has one of several forms,
+/// such as `{ env = ".." }` and `{ file = ".." }`.
+pub(super) fn keys_of_table(table: &KeyPath) -> Vec<&'static str> {
+    let forms = node(table).into_iter().flat_map(variants);
+    match forms
+        .filter(|node| node.get("properties").is_some())
+        .count()
+    {
+        1 => keys_of(table),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what a key has that is not set: an empty array or table, or `null`.
+pub(super) fn unset_value(key: &KeyPath) -> Value {
+    let nodes: Vec<_> = node(key).into_iter().flat_map(variants).collect();
+    let is_optional = nodes.iter().any(|node| has_type(node, "null"));
+    let is_map = |node: &&&Value| {
+        node.get("additionalProperties")
+            .is_some_and(Value::is_object)
+    };
+    if is_optional {
+        Value::Null
+    } else if nodes.iter().any(|node| has_type(node, "array")) {
+        Value::Array(Vec::new())
+    } else if nodes.iter().any(|node| is_map(&node)) {
+        Value::Object(Map::new())
+    } else {
+        Value::Null
+    }
+}
+
+fn has_type(node: &Value, name: &str) -> bool {
+    match node.get("type") {
+        Some(Value::String(found)) => found == name,
+        Some(Value::Array(found)) => found.iter().any(|found| found == name),
+        _ => false,
+    }
+}
+
 /// Returns the headers of the tables that can have a key with this name, such as `[limits]` and
 /// `[[issuer]]`.
 pub(super) fn tables_with(name: &str) -> Vec<String> {

@@ -61,6 +61,11 @@ impl Span {
         Self::new(Duration::from_secs(secs))
     }
 
+    /// A number of whole days, shown in days.
+    pub(crate) const fn in_days(length: Duration) -> Self {
+        Self(length, Some("d"))
+    }
+
     /// Reads a written one.
     fn parse(text: &str) -> Option<Self> {
         let length = humantime::parse_duration(text).ok()?;

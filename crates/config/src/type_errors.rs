@@ -77,14 +77,14 @@ impl Found {
     fn fix(&self) -> Option<&KeyFix> {
         match &self.problem {
             Problem::UnknownKey(fix) => Some(fix),
-            Problem::Missing | Problem::InvalidValue(_) => None,
+            Problem::Missing(_) | Problem::InvalidValue(_) => None,
         }
     }
 }
 
 /// Combines a missing key with the unknown key that was written in its place, or in another table.
 fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
-    let is_missing = |found: &&Found| found.problem == Problem::Missing;
+    let is_missing = |found: &&Found| matches!(found.problem, Problem::Missing(_));
     let missing: Vec<KeyPath> = found
         .iter()
         .filter(is_missing)

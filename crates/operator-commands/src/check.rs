@@ -12,6 +12,7 @@ use portcullis_doctor::{Report as OnlineReport, Verdict};
 use portcullis_serve::{Persistence, Product, runnable_plan};
 use portcullis_terminal::{counted, print_json, print_note, print_warning};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{cli, online_check};
 
@@ -146,10 +147,11 @@ impl Report {
         for value in values {
             let origin = format!("# {}", value.origin);
             let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
-            portcullis_terminal::print(format_args!(
-                "{:width$} = {}  {origin}",
-                value.key, value.value
-            ))?;
+            let shown = match &value.value {
+                Value::Null => "not set".to_owned(),
+                set => set.to_string(),
+            };
+            portcullis_terminal::print(format_args!("{:width$} = {shown}  {origin}", value.key))?;
         }
         for warning in &self.warnings {
             print_warning(&warning.to_string())?;

@@ -15,13 +15,16 @@ mod values;
 
 use anyhow::bail;
 use portcullis_discovery::Product;
+use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{print, print_warning};
+use url::Url;
 
 use self::{
-    broker::{BrokerValues, PAGE},
+    broker::{BrokerValues, PAGE, needs_allow},
     questions::Questions,
     setup::Setup,
+    source::kind_of,
     target::Target,
     values::Values,
 };
@@ -84,6 +87,18 @@ fn print_application(broker: &BrokerValues, values: &Values) -> std::io::Result<
     print(format_args!("See {PAGE}"))
 }
 
+/// Returns the kind of provider that the options name: `--broker-kind`, or that of the issuer. `None`
+/// without a broker.
+fn kind_of_provider(arguments: &cli::Init) -> Option<ProviderKind> {
+    let of_issuer = || {
+        let issuer = arguments.issuer.as_deref().filter(|_| arguments.broker)?;
+        Url::parse(&typed_url::for_clients(issuer))
+            .ok()
+            .map(|url| kind_of(&url))
+    };
+    arguments.broker_kind.or_else(of_issuer)
+}
+
 /// Without a terminal, nothing can be asked.
 fn require_options(arguments: &cli::Init) -> anyhow::Result<()> {
     let required = [
@@ -96,6 +111,11 @@ fn require_options(arguments: &cli::Init) -> anyhow::Result<()> {
         (
             "--broker-client-id",
             !arguments.wants_broker() || arguments.broker_client_id.is_some(),
+        ),
+        (
+            "--broker-allow",
+            !arguments.broker_allow.is_empty()
+                || !kind_of_provider(arguments).is_some_and(needs_allow),
         ),
     ];
     let missing: Vec<&str> = required

@@ -5,6 +5,7 @@ mod documented;
 #[cfg(test)]
 mod examples;
 mod log_format;
+mod usage;
 
 #[cfg(feature = "manual")]
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use portcullis_client_commands::ClientCommand;
 use portcullis_operator_commands::{AuditCommand, OperatorCommand};
 
 use log_format::LogFormatOption;
+
+pub(crate) use usage::with_option_of_file;
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///

@@ -11,7 +11,7 @@ use clap::{CommandFactory as _, Parser as _};
 use portcullis_serve::{Product, Program};
 use portcullis_terminal::CommandError;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, with_option_of_file};
 
 #[global_allocator]
 static ALLOCATOR: portcullis_allocator::Allocator = portcullis_allocator::Allocator;
@@ -26,7 +26,12 @@ const PROGRAM: Program = Program {
 };
 
 fn main() -> ExitCode {
-    run(Cli::parse()).unwrap_or_else(|error| {
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let arguments = std::env::args_os().skip(1);
+        let arguments = arguments.filter_map(|argument| argument.into_string().ok());
+        with_option_of_file(error, Cli::command(), arguments).exit()
+    });
+    run(cli).unwrap_or_else(|error| {
         portcullis_terminal::report(&error);
         ExitCode::FAILURE
     })

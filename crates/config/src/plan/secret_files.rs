@@ -60,9 +60,10 @@ fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
         .filter_map(|shared| Some(("shared.password".to_owned(), shared.password.as_ref()?)));
     let headers = config.traces.iter().flat_map(|traces| &traces.headers);
     let headers = headers.map(|(name, source)| (format!("traces.headers.{name}"), source));
-    let issuers = config.issuer.iter().filter_map(|issuer| {
+    let issuers = config.issuer.iter().enumerate();
+    let issuers = issuers.filter_map(|(position, issuer)| {
         Some((
-            format!("issuer[\"{}\"].client_secret", issuer.issuer),
+            format!("issuer[{position}].client_secret"),
             issuer.client_secret.as_ref()?,
         ))
     });
@@ -77,9 +78,10 @@ fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
 }
 
 fn secrets_of_broker(config: &Config) -> impl Iterator<Item = (String, &SecretSource)> {
-    let providers = config.providers().map(|provider| {
+    let providers = config.providers().enumerate();
+    let providers = providers.map(|(position, provider)| {
         (
-            format!("broker.provider[{:?}].client_secret", provider.name()),
+            format!("broker.provider[{position}].client_secret"),
             &provider.client_secret,
         )
     });
@@ -88,9 +90,10 @@ fn secrets_of_broker(config: &Config) -> impl Iterator<Item = (String, &SecretSo
             .keys
             .iter()
             .map(|source| ("broker.keys".to_owned(), source));
-        let clients = broker.introspection.iter().map(|client| {
+        let clients = broker.introspection.iter().enumerate();
+        let clients = clients.map(|(position, client)| {
             (
-                format!("broker.introspection[{:?}].client_secret", client.client_id),
+                format!("broker.introspection[{position}].client_secret"),
                 &client.client_secret,
             )
         });
@@ -185,10 +188,10 @@ mod tests {
                     "audit.key",
                     "shared.password",
                     "traces.headers.authorization",
-                    "issuer[\"https://auth.example.com\"].client_secret",
-                    "broker.provider[\"oidc\"].client_secret",
+                    "issuer[0].client_secret",
+                    "broker.provider[0].client_secret",
                     "broker.keys",
-                    "broker.introspection[\"a\"].client_secret",
+                    "broker.introspection[0].client_secret",
                     "tls.key",
                 ];
                 assert_eq!(

@@ -13,7 +13,9 @@ use super::{
     unknown_key::KeyFix,
 };
 use crate::{
-    KeyPath, Segment, Span, TomlLines, schema,
+    KeyPath, Segment, Span, TomlLines,
+    file::BrokerProviderKind,
+    schema,
     similar::similar,
     toml_text,
     type_names::{expected_type, type_of},
@@ -29,8 +31,8 @@ const SIMILAR_VALUE: f64 = 0.65;
 pub(super) enum Problem {
     /// It is unknown.
     UnknownKey(KeyFix),
-    /// It is missing.
-    Missing,
+    /// It is missing. With a line that adds it, if there is an example.
+    Missing(Option<String>),
     /// Its value is invalid. The text has the key and the fix.
     InvalidValue(String),
 }
@@ -48,7 +50,7 @@ impl Problem {
             Kind::UnknownField(name, known) => {
                 Self::UnknownKey(KeyFix::of(key, name, known, root, lines))
             }
-            Kind::MissingField(_) => Self::Missing,
+            Kind::MissingField(_) => Self::Missing(example_for(key, root)),
             Kind::UnknownVariant(name, known) => {
                 Self::InvalidValue(unknown_value(key, name, known, root))
             }
@@ -80,7 +82,7 @@ impl Problem {
     pub(super) fn text(&self, key: &KeyPath) -> String {
         match self {
             Self::UnknownKey(fix) => fix.text(key),
-            Self::Missing => missing(key),
+            Self::Missing(example) => missing(key, example.as_deref()),
             Self::InvalidValue(text) => text.clone(),
         }
     }
@@ -128,12 +130,12 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> Str
     }
 }
 
-fn missing(key: &KeyPath) -> String {
+fn missing(key: &KeyPath, example: Option<&str>) -> String {
     match key.to_string().as_str() {
         "resource" => {
             "resource is missing; add a [[resource]] with `endpoint` and `upstream`".to_owned()
         }
-        name => match example(key) {
+        name => match example {
             Some(example) => format!("{name} is missing; add {example}"),
             None => format!("{name} is missing; add it"),
         },
@@ -155,7 +157,7 @@ fn wrong_type(
         return format!("{key} is a single table; write [[{header}]] instead of [{header}]");
     }
     if is_negative(found) && is_never_negative(expected) {
-        let example = example(key).map(|example| format!(", such as {example}"));
+        let example = example_for(key, root).map(|example| format!(", such as {example}"));
         return format!(
             "{key} must not be negative; expected {}{}",
             expected_type(expected),
@@ -170,8 +172,11 @@ fn wrong_type(
     };
     let fix = if is_quoted(get(root, key)) {
         "; write it without quotes".to_owned()
+    } else if matches!(found, Actual::Map) && type_of_key == Some("array") {
+        let example = example_for(key, root).map(|example| format!(": {example}"));
+        format!("; put brackets around it{}", example.unwrap_or_default())
     } else {
-        example(key)
+        example_for(key, root)
             .map(|example| format!(", such as {example}"))
             .unwrap_or_default()
     };
@@ -201,6 +206,26 @@ fn is_never_negative(expected: &str) -> bool {
 /// Whether an array of tables is in place of a single table.
 pub(super) fn is_table_in_array(key: &KeyPath, lines: &TomlLines) -> bool {
     lines.is_array_of_tables(key) && schema::type_name(key) == Some("object")
+}
+
+/// A line for the key, as in TOML. That of a provider of the broker is for the kind of provider.
+fn example_for(key: &KeyPath, root: &Value) -> Option<String> {
+    let names: Vec<&str> = key.names().collect();
+    let kind = || {
+        let kind = get(root, &key.parent()?.name("kind"))?;
+        kind.deserialize::<BrokerProviderKind>().ok()
+    };
+    match names.as_slice() {
+        ["broker", "provider", "client_id"] => {
+            let example = kind().map(|kind| toml_text::string(kind.example_of_client_id()));
+            example.map(|example| format!("client_id = {example}"))
+        }
+        ["broker", "provider", "allow"] => {
+            kind().map(|kind| format!("allow = [{}]", kind.example_of_allow()))
+        }
+        _ => None,
+    }
+    .or_else(|| example(key))
 }
 
 /// A line for the key, as in TOML.

@@ -107,7 +107,9 @@ impl Examination<'_> {
         });
         step.findings.push(Finding::note(
             REDIRECT_URI,
-            format!("its redirect URI at the provider must be {redirect_uri}"),
+            format!(
+                "its redirect URI at the provider must be {redirect_uri}; whether it is registered there shows only at a sign-in"
+            ),
         ));
         if settings.kind.may_send_logout_tokens() {
             let logout_uri = self.broker.settings.logout_uri(&settings.name);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use portcullis_identity_provider::ProviderKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{SecretSource, file::Claim};
 
@@ -95,6 +96,34 @@ pub enum BrokerProviderKind {
     Oidc,
 }
 
+impl BrokerProviderKind {
+    /// Returns an identifier as those that this kind of provider gives to applications.
+    pub(crate) fn example_of_client_id(self) -> &'static str {
+        match self {
+            Self::Entra => "11112222-bbbb-3333-cccc-4444dddd5555",
+            Self::Google => "1234567890-example.apps.googleusercontent.com",
+            Self::GitHub => "Iv23liExampleExample",
+            Self::Okta => "0oa1b2c3d4e5f6g7h8i9",
+            Self::Auth0 => "aBcDeFgHiJkLmNoPqRsTuVwXyZ012345",
+            Self::Cognito => "1example23456789",
+            Self::Keycloak | Self::Oidc => "portcullis",
+        }
+    }
+
+    /// Returns a rule of `allow` for a claim that this kind of provider has, in TOML.
+    pub(crate) fn example_of_allow(self) -> &'static str {
+        match self {
+            Self::Entra => "{ claim = \"roles\", one_of = [\"mcp-users\"] }",
+            Self::Google => "{ claim = \"hd\", one_of = [\"example.com\"] }",
+            Self::GitHub => "{ claim = \"id\", one_of = [\"583231\"] }",
+            Self::Keycloak => "{ claim = \"/realm_access/roles\", one_of = [\"mcp-user\"] }",
+            Self::Okta | Self::Auth0 | Self::Cognito | Self::Oidc => {
+                "{ claim = \"groups\", one_of = [\"mcp-users\"] }"
+            }
+        }
+    }
+}
+
 impl From<BrokerProviderKind> for ProviderKind {
     fn from(kind: BrokerProviderKind) -> Self {
         match kind {
@@ -132,13 +161,9 @@ pub struct BrokerGrant {
     pub scopes: Vec<String>,
 }
 
-fn example_of_allow() -> Claim {
-    Claim {
-        claim: "groups".to_owned(),
-        one_of: Some(vec!["mcp-users".to_owned()]),
-        domain: None,
-        report_only: false,
-    }
+/// Without `report_only`, which has no effect there.
+fn example_of_allow() -> Value {
+    json!({ "claim": "groups", "one_of": ["mcp-users"] })
 }
 
 fn example_of_grant() -> BrokerGrant {

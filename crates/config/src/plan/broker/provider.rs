@@ -157,9 +157,10 @@ fn allow(provider: &file::BrokerProvider, errors: &mut Diagnostics<'_>) -> Optio
 }
 
 fn check_allow(provider: &file::BrokerProvider) -> anyhow::Result<()> {
-    let Some((reason, example)) = reason_for_allow(provider) else {
+    let Some(reason) = reason_for_allow(provider) else {
         return Ok(());
     };
+    let example = provider.kind.example_of_allow();
     ensure!(
         !provider.allow.is_empty(),
         "allow is missing, and {reason}; list who may sign in: allow = [{example}]"
@@ -172,22 +173,13 @@ fn check_allow(provider: &file::BrokerProvider) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns why the provider needs `allow`, and an example.
-fn reason_for_allow(provider: &file::BrokerProvider) -> Option<(&'static str, &'static str)> {
+/// Returns why the provider needs `allow`.
+fn reason_for_allow(provider: &file::BrokerProvider) -> Option<&'static str> {
     match ProviderKind::from(provider.kind) {
-        ProviderKind::Google => Some((
-            "anyone can have a Google account",
-            "{ claim = \"hd\", one_of = [\"example.com\"] }",
-        )),
-        ProviderKind::GitHub => Some((
-            "anyone can have a GitHub account",
-            "{ claim = \"id\", one_of = [\"583231\"] }",
-        )),
+        ProviderKind::Google => Some("anyone can have a Google account"),
+        ProviderKind::GitHub => Some("anyone can have a GitHub account"),
         ProviderKind::Entra if provider.tenants.as_ref().is_some_and(|all| all.len() > 1) => {
-            Some((
-                "all users and guests of several tenants could sign in",
-                "{ claim = \"roles\", one_of = [\"mcp-users\"] }",
-            ))
+            Some("all users and guests of several tenants could sign in")
         }
         _ => None,
     }
