@@ -3,5 +3,7 @@
 mod request;
 mod users;
 
-pub use request::{AuthorizationError, AuthorizationRequest, Thumbprint, error_location};
+pub use request::{
+    AuthorizationError, AuthorizationRequest, Thumbprint, described_error_location, error_location,
+};
 pub use users::{Authorization, User, Users, authorize};

@@ -236,15 +236,23 @@ impl Broker {
         });
     }
 
-    /// Reports an error of a provider.
-    pub(crate) fn provider_failed(&self, provider: &str, error: &ProviderError) {
+    /// Logs and reports an error of a provider. `reference` is that of the page or the error that the
+    /// user sees because of it.
+    pub(crate) fn provider_failed(
+        &self,
+        provider: &str,
+        error: &ProviderError,
+        reference: Option<&str>,
+    ) {
         if let ProviderError::ApplicationRejected(_) = error {
             let (uri, now) = (self.callback_url(provider), self.clock.monotonic());
-            self.application_warnings.warn(provider, error, &uri, now);
+            self.application_warnings
+                .warn(provider, error, &uri, reference, now);
         } else {
             tracing::warn!(
                 provider.name = provider,
                 error.code = error.code(),
+                page.reference = reference,
                 "{error}"
             );
         }
@@ -256,10 +264,16 @@ impl Broker {
 
     /// Logs an error of the store.
     pub(crate) fn store_failed(&self, error: &StoreError) {
+        self.store_failed_for(error, None);
+    }
+
+    /// As [`store_failed`](Self::store_failed), with the reference that the user sees.
+    pub(crate) fn store_failed_for(&self, error: &StoreError, reference: Option<&str>) {
         let source = error.source().unwrap_or(error);
         tracing::error!(
             error.code = error.code(),
             error = source,
+            page.reference = reference,
             "the broker cannot use its store: {error}"
         );
     }

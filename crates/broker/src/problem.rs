@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header::RETRY_AFTER};
 use portcullis_authorization_server::random_secret;
 use portcullis_guard::limit::LimitExceeded;
+use portcullis_identity_provider::ProviderError;
 
 use crate::{
     Broker,
@@ -124,18 +125,39 @@ impl Problem {
     }
 }
 
+/// Returns a reference with which an operator finds the log line of what a user sees. Empty if the
+/// operating system has no random bytes.
+pub(crate) fn reference() -> String {
+    random_secret(9).map_or_else(|_| String::new(), |random| random.secret().to_owned())
+}
+
 impl Broker {
     /// Returns a page about a problem. Its reference is in the log, too.
     pub(crate) fn problem(&self, problem: &Problem) -> Response<Bytes> {
-        let reference = random_secret(9);
-        let reference = reference.as_ref().map_or("", |random| random.secret());
-        let text = problem.text();
+        let (reference, text) = (reference(), problem.text());
         tracing::info!(
-            page.reference = reference,
+            page.reference = &*reference,
             page.status = text.status.as_u16(),
             "displayed a page about a problem: {}",
             text.title
         );
+        self.problem_page(problem, &reference)
+    }
+
+    /// Returns the page about a provider to which the browser cannot be sent. The log line about the
+    /// provider has the reference.
+    pub(crate) fn provider_problem(
+        &self,
+        provider: &str,
+        error: &ProviderError,
+    ) -> Response<Bytes> {
+        let reference = reference();
+        self.provider_failed(provider, error, Some(&reference));
+        self.problem_page(&Problem::Provider, &reference)
+    }
+
+    fn problem_page(&self, problem: &Problem, reference: &str) -> Response<Bytes> {
+        let text = problem.text();
         let page = match problem {
             Problem::UnknownClient => UnknownClientPage {
                 correlation_id: reference,

@@ -190,7 +190,7 @@ impl Broker {
     }
 
     fn finding(&self, provider: &IdentityProvider, error: &ProviderError) -> Finding {
-        self.provider_failed(provider.name(), error);
+        self.provider_failed(provider.name(), error, None);
         if error.is_temporary() {
             Finding::Unknown
         } else {

@@ -13,8 +13,9 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct ApplicationWarnings(Mutex<HashMap<Box<str>, Duration>>);
 
 impl ApplicationWarnings {
-    /// Logs that a provider rejects the application, and what to correct. Logs nothing within a
-    /// minute of the last warning about the same provider, because every sign-in fails.
+    /// Logs that a provider rejects the application, and what to correct. Within a minute of the last
+    /// warning about the same provider, logs only a line with the reference of what the user sees, if
+    /// there is one, because every sign-in fails.
     ///
     /// `now` is the time by the monotonic clock.
     pub(crate) fn warn(
@@ -22,12 +23,21 @@ impl ApplicationWarnings {
         provider: &str,
         error: &ProviderError,
         redirect_uri: &str,
+        reference: Option<&str>,
         now: Duration,
     ) {
         let mut last = self.0.lock();
         if let Some(last) = last.get(provider)
             && now < last.saturating_add(INTERVAL)
         {
+            if reference.is_some() {
+                tracing::info!(
+                    provider.name = provider,
+                    error.code = error.code(),
+                    page.reference = reference,
+                    "a sign-in failed: {error}"
+                );
+            }
             return;
         }
         last.insert(provider.into(), now);
@@ -38,6 +48,7 @@ impl ApplicationWarnings {
             error.code = error.code(),
             error.cause = cause,
             provider.redirect_uri = redirect_uri,
+            page.reference = reference,
             "the identity provider rejects the application of [[broker.provider]] {provider:?}, so that no user can sign in: {}",
             fix(cause)
         );

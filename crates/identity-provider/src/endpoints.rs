@@ -67,7 +67,7 @@ impl EndpointSource {
             Self::Known(endpoints) => Ok(Arc::clone(endpoints)),
             Self::Discovered(discovered) => timeout(TIMEOUT, discovered.get())
                 .await
-                .unwrap_or(Err(ProviderError::Unreachable("fetch.timeout"))),
+                .unwrap_or(Err(ProviderError::Unreachable("fetch.timeout".into()))),
         }
     }
 }
@@ -135,7 +135,7 @@ impl DiscoveredEndpoints {
         }
         let fetched = timeout(FETCH_TIMEOUT, self.fetch())
             .await
-            .unwrap_or(Err(ProviderError::Unreachable("fetch.timeout")));
+            .unwrap_or(Err(ProviderError::Unreachable("fetch.timeout".into())));
         match fetched {
             Ok(endpoints) => {
                 let endpoints = Arc::new(endpoints);
@@ -146,14 +146,17 @@ impl DiscoveredEndpoints {
                 Ok(endpoints)
             }
             Err(error) => {
+                cached.failure = Some((error.clone(), now));
+                // Without metadata, the caller reports the error.
+                let Some(stale) = stale else {
+                    return Err(error);
+                };
                 tracing::warn!(
                     provider.issuer = %self.issuer,
-                    provider.failure = error.code(),
-                    cause = error.cause(),
-                    "cannot fetch the identity provider's metadata: {error}"
+                    error.code = error.code(),
+                    "cannot fetch the identity provider's metadata again, so that of an earlier fetch is used: {error}"
                 );
-                cached.failure = Some((error.clone(), now));
-                stale.ok_or(error)
+                Ok(stale)
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use portcullis_reason_codes::ReasonCodes;
 
+use crate::UnreachableCause;
+
 /// Why a provider does not identify a user. No text contains a token, a code or a name of a user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
@@ -9,7 +11,7 @@ pub enum ProviderError {
     /// The provider cannot be reached, is slow, or answers with 5xx or 429.
     #[error("the identity provider cannot be reached: {0}")]
     #[code = "provider.unreachable"]
-    Unreachable(&'static str),
+    Unreachable(UnreachableCause),
     /// The provider rejects the application: its identifier, its secret, its scopes or its redirect
     /// URI.
     #[error("the identity provider rejects this application: {0}")]
@@ -60,8 +62,8 @@ impl ProviderError {
     /// Returns a stable code of the cause, for logs, if the variant has several.
     pub const fn cause(&self) -> Option<&'static str> {
         match self {
-            Self::Unreachable(cause)
-            | Self::ApplicationRejected(cause)
+            Self::Unreachable(cause) => Some(cause.code()),
+            Self::ApplicationRejected(cause)
             | Self::ResponseInvalid(cause)
             | Self::IdTokenInvalid(cause) => Some(cause),
             _ => None,

@@ -14,6 +14,7 @@ mod subject;
 mod tenant;
 mod token_error;
 mod tokens;
+mod unreachable;
 
 pub use error::ProviderError;
 pub use identity::Identity;
@@ -25,6 +26,7 @@ pub use response::ProviderResponse;
 pub use settings::{ClientAuthentication, ProviderSettings};
 pub use settings_error::ProviderSettingsError;
 pub use tokens::ProviderTokens;
+pub use unreachable::UnreachableCause;
 
 #[cfg(test)]
 mod testing;

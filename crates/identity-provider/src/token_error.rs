@@ -5,7 +5,7 @@ use portcullis_discovery::{DiscoveryError, FetchError, FetchResponse};
 use portcullis_metadata::authorization::OAuthError;
 use portcullis_verifier::IdTokenError;
 
-use crate::ProviderError;
+use crate::{ProviderError, UnreachableCause};
 
 impl From<FetchError> for ProviderError {
     fn from(error: FetchError) -> Self {
@@ -13,7 +13,7 @@ impl From<FetchError> for ProviderError {
             FetchError::UrlPolicy(_) | FetchError::TooLarge { .. } => {
                 Self::ResponseInvalid(error.code())
             }
-            _ => Self::Unreachable(error.code()),
+            _ => Self::Unreachable(UnreachableCause::new(error.code(), &error)),
         }
     }
 }
@@ -22,7 +22,9 @@ impl From<DiscoveryError> for ProviderError {
     fn from(error: DiscoveryError) -> Self {
         match error {
             DiscoveryError::Fetch { error, .. } => error.into(),
-            DiscoveryError::ServerError { .. } => Self::Unreachable(error.code()),
+            DiscoveryError::ServerError { .. } => {
+                Self::Unreachable(UnreachableCause::new(error.code(), &error))
+            }
             _ => Self::ResponseInvalid(error.code()),
         }
     }
@@ -31,7 +33,7 @@ impl From<DiscoveryError> for ProviderError {
 impl From<IdTokenError> for ProviderError {
     fn from(error: IdTokenError) -> Self {
         if error.is_unavailable() {
-            Self::Unreachable(error.code())
+            Self::Unreachable(UnreachableCause::new(error.code(), &error))
         } else {
             Self::IdTokenInvalid(error.code())
         }
@@ -43,9 +45,11 @@ impl From<IdTokenError> for ProviderError {
 pub(crate) fn check_status(response: &FetchResponse) -> Result<(), ProviderError> {
     let status = response.status;
     if status.is_server_error() {
-        Err(ProviderError::Unreachable("status.server_error"))
+        Err(ProviderError::Unreachable("status.server_error".into()))
     } else if status == StatusCode::TOO_MANY_REQUESTS {
-        Err(ProviderError::Unreachable("status.too_many_requests"))
+        Err(ProviderError::Unreachable(
+            "status.too_many_requests".into(),
+        ))
     } else if status.is_redirection() {
         Err(ProviderError::ResponseInvalid("status.redirect"))
     } else {
@@ -74,9 +78,9 @@ pub(crate) fn of_oauth_error(error: &OAuthError) -> ProviderError {
         "invalid_request" => ApplicationRejected("invalid_request"),
         "invalid_scope" => ApplicationRejected("invalid_scope"),
         "unsupported_grant_type" => ApplicationRejected("unsupported_grant_type"),
-        "server_error" => Unreachable("server_error"),
-        "temporarily_unavailable" => Unreachable("temporarily_unavailable"),
-        "slow_down" => Unreachable("slow_down"),
+        "server_error" => Unreachable("server_error".into()),
+        "temporarily_unavailable" => Unreachable("temporarily_unavailable".into()),
+        "slow_down" => Unreachable("slow_down".into()),
         _ => ResponseInvalid("error_unknown"),
     }
 }

@@ -285,10 +285,20 @@ pub fn error_location(
     error: ErrorResponse,
     issuer: Option<&Issuer>,
 ) -> String {
-    let params = [
-        ("error", error.code.as_str()),
-        ("error_description", error.description),
-    ];
+    described_error_location(redirect, state, error.code, error.description, issuer)
+}
+
+/// As [`error_location`], with a description that is made for this response, such as one with a
+/// reference. It must have printable ASCII characters except `"` and `\\` only (RFC 6749 section
+/// 4.1.2.1).
+pub fn described_error_location(
+    redirect: &RedirectUri,
+    state: Option<&str>,
+    code: ErrorCode,
+    description: &str,
+    issuer: Option<&Issuer>,
+) -> String {
+    let params = [("error", code.as_str()), ("error_description", description)];
     redirect.with_params(
         params
             .into_iter()

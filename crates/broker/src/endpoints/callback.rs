@@ -15,7 +15,7 @@ use crate::{
     access::{Access, AccessDenial},
     observer::BrokerEvent,
     pages::{NoCookiePage, OtherMachinePage, RedirectTarget},
-    problem::Problem,
+    problem::{Problem, reference},
     records::SignInRecord,
     sign_in::{Memory, RememberedConsent, Transaction, TransactionError, cookie_name},
 };
@@ -55,22 +55,40 @@ pub(crate) enum SignInError {
 }
 
 impl SignInError {
-    /// Returns what the client learns. It has no detail of the provider (PR7).
+    /// Returns what the client shows to the user: what the user can do. It has no detail of the
+    /// provider, of the user and of the rules (PR7).
     fn response(self) -> ErrorResponse {
-        match self {
-            Self::Provider(error) if error.is_temporary() => ErrorResponse::new(
-                ErrorCode::TemporarilyUnavailable,
+        use ErrorCode::{AccessDenied, ServerError, TemporarilyUnavailable};
+        let (code, description) = match self {
+            Self::Provider(ProviderError::Unreachable(_)) => (
+                TemporarilyUnavailable,
                 "the identity provider cannot identify the user now; try again later",
             ),
-            Self::Store(error) => error.into(),
-            Self::Provider(_) | Self::Denied | Self::Access(_) => ErrorResponse::new(
-                ErrorCode::AccessDenied,
-                "the user did not sign in, or may not use this server",
+            Self::Provider(ProviderError::ApplicationRejected(_)) => (
+                TemporarilyUnavailable,
+                "the identity provider does not accept this server; tell the operator of this server",
             ),
-            Self::Failed | Self::Malformed => {
-                ErrorResponse::new(ErrorCode::ServerError, "the user cannot be signed in")
-            }
-        }
+            Self::Provider(error) if error.is_temporary() => (
+                TemporarilyUnavailable,
+                "this server does not accept the answer of the identity provider; try again, or tell the operator of this server",
+            ),
+            Self::Access(_)
+            | Self::Provider(ProviderError::TenantNotAllowed | ProviderError::GroupsOverage) => (
+                AccessDenied,
+                "this account may not use this server; sign in with another account, or ask the operator of this server for access",
+            ),
+            Self::Denied | Self::Provider(_) => (
+                AccessDenied,
+                "the sign-in was not completed at the identity provider; start again, with another account if you have one",
+            ),
+            Self::Failed => (
+                ServerError,
+                "the identity provider answered with an error; tell the operator of this server",
+            ),
+            Self::Malformed => (ServerError, "the user cannot be signed in; start again"),
+            Self::Store(error) => return error.into(),
+        };
+        ErrorResponse::new(code, description)
     }
 }
 
@@ -140,13 +158,16 @@ impl Broker {
                     .code_location(&redirect, code.secret(), issuer)
             }
             Err(error) => {
-                self.sign_in_failed(&transaction, &error);
-                let response = error.response();
-                return respond::redirect(
-                    &transaction
-                        .request
-                        .error_location(&redirect, response, issuer),
-                );
+                let reference = reference();
+                self.sign_in_failed(&transaction, &error, &reference);
+                let ErrorResponse { code, description } = error.response();
+                let description = format!("{description} (reference {reference})");
+                return respond::redirect(&transaction.request.described_error_location(
+                    &redirect,
+                    code,
+                    &description,
+                    issuer,
+                ));
             }
         };
         let target = RedirectTarget::parse(redirect.as_str()).filter(|_| transaction.is_remote);
@@ -181,7 +202,7 @@ impl Broker {
                     SignInError::Denied
                 }
                 "temporarily_unavailable" => {
-                    ProviderError::Unreachable("temporarily_unavailable").into()
+                    ProviderError::Unreachable("temporarily_unavailable".into()).into()
                 }
                 _ => SignInError::Failed,
             });
@@ -285,11 +306,12 @@ impl Broker {
         Ok(code)
     }
 
-    fn sign_in_failed(&self, transaction: &Transaction, error: &SignInError) {
+    /// Logs and reports a failed sign-in, in one line with the reference that the user sees.
+    fn sign_in_failed(&self, transaction: &Transaction, error: &SignInError, reference: &str) {
         match error {
-            SignInError::Store(error) => return self.store_failed(error),
+            SignInError::Store(error) => return self.store_failed_for(error, Some(reference)),
             SignInError::Provider(error @ ProviderError::ApplicationRejected(_)) => {
-                return self.provider_failed(&transaction.provider, error);
+                return self.provider_failed(&transaction.provider, error, Some(reference));
             }
             _ => {}
         }
@@ -297,6 +319,7 @@ impl Broker {
             provider.name = &*transaction.provider,
             client.id = &*transaction.request.client_id,
             error.code = error.code(),
+            page.reference = reference,
             "a sign-in failed: {error}"
         );
         self.observe(&BrokerEvent::ProviderFailed {

@@ -142,10 +142,7 @@ impl Broker {
         };
         let url = match provider.authorization_url(&request).await {
             Ok(url) => url,
-            Err(error) => {
-                self.provider_failed(provider.name(), &error);
-                return self.problem(&Problem::Provider);
-            }
+            Err(error) => return self.provider_problem(provider.name(), &error),
         };
         let request = answered.request;
         let transaction = Transaction::new(

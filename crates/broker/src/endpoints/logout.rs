@@ -41,7 +41,7 @@ impl Broker {
             .get(position)
             .ok_or(invalid("there is no such provider"))?;
         let token = provider.verify_logout_token(token).await.map_err(|error| {
-            self.provider_failed(provider.name(), &error);
+            self.provider_failed(provider.name(), &error, None);
             invalid("the logout token is not valid")
         })?;
         let name = provider.name();

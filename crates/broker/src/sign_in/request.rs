@@ -1,8 +1,8 @@
 //! [`PendingRequest`]: an authorization request while its user answers and signs in.
 
 use portcullis_authorization_server::{
-    AuthorizationCode, ErrorResponse, Grant,
-    authorization::{AuthorizationRequest, error_location},
+    AuthorizationCode, ErrorCode, ErrorResponse, Grant,
+    authorization::{AuthorizationRequest, described_error_location, error_location},
     client::RedirectUri,
 };
 use portcullis_metadata::{Issuer, Scopes, authorization::PkceChallenge};
@@ -84,6 +84,18 @@ impl PendingRequest {
         issuer: &Issuer,
     ) -> String {
         error_location(redirect, self.state.as_deref(), error, Some(issuer))
+    }
+
+    /// As [`error_location`](Self::error_location), with a description for this response.
+    pub(crate) fn described_error_location(
+        &self,
+        redirect: &RedirectUri,
+        code: ErrorCode,
+        description: &str,
+        issuer: &Issuer,
+    ) -> String {
+        let state = self.state.as_deref();
+        described_error_location(redirect, state, code, description, Some(issuer))
     }
 }
 

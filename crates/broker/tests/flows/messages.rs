@@ -54,6 +54,14 @@ pub(crate) fn text_of(response: &Response<Bytes>) -> &str {
     std::str::from_utf8(response.body()).unwrap()
 }
 
+/// Returns the reference in the description of an error.
+pub(crate) fn reference_of(description: &str) -> &str {
+    let (_, reference) = description.split_once(" (reference ").unwrap();
+    let reference = reference.strip_suffix(')').unwrap();
+    assert_eq!(reference.len(), 12, "{description}");
+    reference
+}
+
 /// Returns the target of a redirect.
 pub(crate) fn location(response: &Response<Bytes>) -> Url {
     assert_eq!(response.status(), StatusCode::SEE_OTHER, "{response:?}");

@@ -10,8 +10,12 @@ use portcullis_testkit::{TestIssuer, TokenBuilder};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::support::{
-    Browser, Client, ISSUER, PROVIDER, Setup, json_of, location, param, provider, text_of,
+use crate::{
+    log::Log,
+    support::{
+        Browser, Client, ISSUER, PROVIDER, Setup, json_of, location, param, provider, reference_of,
+        text_of,
+    },
 };
 
 const OTHER: &str = "https://other.example";
@@ -276,6 +280,54 @@ async fn the_error_text_of_the_provider() {
     }
 }
 
+/// A user learns whether the sign-in was not completed or this account may not use the server, and
+/// what to do, but not the rule. One line of the log has the reference that the user sees.
+#[tokio::test]
+async fn a_user_learns_what_to_do() {
+    let (log, _guard) = Log::here();
+    let setup = Setup::with(|settings| {
+        settings.providers[0].allow = vec![rule("department", &["secret-project"])];
+    });
+    let client = setup.client().await;
+    for (params, code, words) in [
+        (
+            Some(("error", "access_denied")),
+            "provider.denied",
+            ["not completed at the identity provider", "start again"],
+        ),
+        (
+            None,
+            "broker.user_not_allowed",
+            ["another account", "ask the operator"],
+        ),
+        (
+            Some(("error", "server_error")),
+            "provider.error",
+            ["answered with an error", "tell the operator"],
+        ),
+    ] {
+        let before = log.lines().len();
+        let mut browser = Browser::new(&setup);
+        let url = at_provider(&mut browser, &client).await;
+        let response = match params {
+            Some(error) => {
+                let state = param(&url, "state").unwrap();
+                browser.callback(&[("state", state.as_str()), error]).await
+            }
+            None => browser.return_from(&url).await,
+        };
+        let description = param(&location(&response), "error_description").unwrap();
+        for word in words {
+            assert!(description.contains(word), "{code}: {description}");
+        }
+        assert!(!description.contains("department") && !description.contains("secret"));
+        let lines = log.lines().split_off(before);
+        let about: Vec<_> = lines.iter().filter(|line| line.contains(code)).collect();
+        assert_eq!(about.len(), 1, "{lines:?}");
+        assert!(about[0].contains(reference_of(&description)), "{about:?}");
+    }
+}
+
 /// PR8: no response, event or page contains a token of the provider.
 #[tokio::test]
 async fn a_token_of_the_provider_in_a_response() {
@@ -344,10 +396,25 @@ async fn a_provider_that_is_down_at_the_beginning() {
     let client = setup.client().await;
     let mut browser = Browser::new(&setup);
     let page = browser.authorize(&client.request()).await;
+    let (log, _guard) = Log::here();
     let response = browser.decide(&page, "allow:idp").await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert!(!text_of(&response).contains("idp.example"));
+    let text = text_of(&response);
+    assert!(!text.contains("idp.example"));
     assert!(!response.headers().contains_key("set-cookie"));
+    // The log has one line about it, with its cause.
+    let lines = log.lines();
+    let about: Vec<_> = lines
+        .iter()
+        .filter(|line| !line.starts_with("DEBUG"))
+        .collect();
+    assert_eq!(about.len(), 1, "{lines:?}");
+    for word in ["WARN", "provider.unreachable", "cannot connect"] {
+        assert!(about[0].contains(word), "{word}: {about:?}");
+    }
+    let (_, reference) = text.split_once("give this reference: <code>").unwrap();
+    let (reference, _) = reference.split_once("</code>").unwrap();
+    assert!(about[0].contains(reference), "{about:?}");
 }
 
 /// PR3: metadata of the provider that name another issuer are not used.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     log::Log,
-    support::{Browser, Setup, json_of, param, token_of},
+    support::{Browser, Setup, json_of, param, reference_of, token_of},
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ fn reject(setup: &Setup, error: &str) {
 }
 
 /// A wrong client secret is logged once a minute with what to correct, however many users try to
-/// sign in. The client learns that the provider cannot be used.
+/// sign in. The user learns to tell the operator, with a reference that one line of the log has.
 #[tokio::test]
 async fn a_wrong_secret_is_a_warning_with_its_fix() {
     let (log, _guard) = Log::here();
@@ -32,7 +32,18 @@ async fn a_wrong_secret_is_a_warning_with_its_fix() {
         warnings.collect::<Vec<_>>()
     };
     for expected in [1, 1, 2] {
+        let before = log.lines().len();
         let target = Browser::new(&setup).sign_in(&client).await;
+        let description = param(&target, "error_description").unwrap();
+        assert!(description.contains("tell the operator"), "{description}");
+        let reference = reference_of(&description);
+        let lines = log.lines().split_off(before);
+        let about = lines
+            .iter()
+            .filter(|line| line.contains("provider.application_rejected"));
+        let about: Vec<_> = about.collect();
+        assert_eq!(about.len(), 1, "{lines:?}");
+        assert!(about[0].contains(reference), "{about:?}");
         let error = param(&target, "error");
         assert_eq!(error.as_deref(), Some("temporarily_unavailable"));
         assert!(!target.as_str().contains("detail"));
@@ -49,7 +60,7 @@ async fn a_wrong_secret_is_a_warning_with_its_fix() {
         setup.pass(MINUTE / 2);
     }
     let all = log.lines().join("\n");
-    assert!(!all.contains("a sign-in failed"), "{all}");
+    assert_eq!(all.matches("a sign-in failed").count(), 1, "{all}");
     assert!(!all.contains("secret detail") && !all.contains("secret-at-idp"));
     assert_eq!(setup.events.count("provider.application_rejected"), 3);
 }

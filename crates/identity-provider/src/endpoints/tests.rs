@@ -89,7 +89,7 @@ async fn a_provider_that_hangs_is_given_up() {
     let started = tokio::time::Instant::now();
     assert_eq!(
         fixture.source.get().await.unwrap_err(),
-        ProviderError::Unreachable("fetch.timeout")
+        ProviderError::Unreachable("fetch.timeout".into())
     );
     assert_eq!(started.elapsed(), FETCH_TIMEOUT);
 }

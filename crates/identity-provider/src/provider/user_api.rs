@@ -134,7 +134,7 @@ fn check_user_status(response: &FetchResponse) -> Result<(), ProviderError> {
     match response.status {
         StatusCode::OK => Ok(()),
         StatusCode::FORBIDDEN if is_rate_limited(&response.headers) => {
-            Err(ProviderError::Unreachable("status.rate_limited"))
+            Err(ProviderError::Unreachable("status.rate_limited".into()))
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
             Err(ProviderError::SignInEnded)

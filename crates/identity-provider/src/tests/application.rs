@@ -24,7 +24,7 @@ async fn a_made_up_code_tests_the_credentials() {
         (
             503,
             "invalid_grant",
-            Err(ProviderError::Unreachable("status.server_error")),
+            Err(ProviderError::Unreachable("status.server_error".into())),
         ),
     ] {
         fixture.answer(status, json!({ "error": error }));

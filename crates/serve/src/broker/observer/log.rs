@@ -31,13 +31,8 @@ pub(super) fn log(event: &BrokerEvent<'_>) {
                 "a user signed in"
             );
         }
-        BrokerEvent::ProviderFailed { provider, code } => {
-            tracing::info!(
-                provider.name = provider,
-                error.code = code,
-                "a provider did not confirm a user"
-            );
-        }
+        // The broker logs the error itself, with its cause.
+        BrokerEvent::ProviderFailed { .. } => {}
         BrokerEvent::TokenIssued {
             client_id,
             grant_id,
