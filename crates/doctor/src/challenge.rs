@@ -160,7 +160,7 @@ fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
             METADATA,
             format!(
                 "resource_metadata is not an absolute URL: {}",
-                text::quoted(named)
+                text::malformed_url(named)
             ),
             FIX,
         ),

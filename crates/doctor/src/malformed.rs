@@ -54,7 +54,7 @@ pub(crate) fn check(member: &str, url: &str) -> Option<Finding> {
             MALFORMED,
             format!(
                 "`{member}` is malformed: {} ({})",
-                text::quoted(url),
+                text::malformed_url(url),
                 violations.join(", ")
             ),
             "correct the URL: some clients repair it, others reject it",

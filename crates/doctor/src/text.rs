@@ -29,6 +29,27 @@ pub(crate) fn url(url: &Url) -> String {
     quoted(url_without_secrets(url).as_str())
 }
 
+/// The text of a URL that may be malformed, without query, fragment and user information, each
+/// replaced by `…`. What precedes the last `@`, except the scheme and its slashes, counts as user
+/// information.
+pub(crate) fn malformed_url(text: &str) -> String {
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let after_scheme = text
+        .trim_start_matches(is_of_scheme)
+        .strip_prefix(':')
+        .map(|rest| rest.trim_start_matches(['/', '\\']))
+        .unwrap_or(text);
+    let scheme = &text[..text.len() - after_scheme.len()];
+    let (user, rest) = match after_scheme.rsplit_once('@') {
+        Some((_, rest)) => ("…@", rest),
+        None => ("", after_scheme),
+    };
+    match rest.find(['?', '#']) {
+        Some(at) => quoted(&format!("{scheme}{user}{}…", &rest[..=at])),
+        None => quoted(&format!("{scheme}{user}{rest}")),
+    }
+}
+
 /// Several texts of a peer, separated by commas.
 pub(crate) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut shown = String::new();
@@ -79,5 +100,26 @@ mod tests {
     fn urls_lose_query_and_user() {
         let shown = url(&Url::parse("https://u:p@mcp.example.com/mcp?token=x#y").unwrap());
         assert_eq!(shown, "https://mcp.example.com/mcp");
+    }
+
+    /// J2: the text of a malformed URL shows its mistake, and neither credentials nor a query.
+    #[test]
+    fn malformed_urls_lose_query_and_user() {
+        for (text, shown) in [
+            ("https:/a.example/token", "https:/a.example/token"),
+            (
+                "https:/a.example/token?key=hunter2",
+                "https:/a.example/token?…",
+            ),
+            ("https:/a.example/#hunter2", "https:/a.example/#…"),
+            ("https:\\\\me:hunter2@a.example", "https:\\\\…@a.example"),
+            ("https:me:hunt/er?2@a.example/b", "https:…@a.example/b"),
+            ("me:hunter2@a.example", "me:…@a.example"),
+            ("a.example/?hunter2", "a.example/?…"),
+            ("/mcp", "/mcp"),
+            ("", ""),
+        ] {
+            assert_eq!(malformed_url(text), shown, "{text}");
+        }
     }
 }

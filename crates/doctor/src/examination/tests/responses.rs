@@ -160,14 +160,16 @@ async fn repaired_urls_and_missing_public_clients_are_warnings() {
     );
 
     // Portcullis rejects the document, and other clients repair the URL.
-    fixture.issuer(json!({"token_endpoint": "https:/auth.example.com/token"}));
+    let url = "https:/me:hunter2@auth.example.com/token?key=hunter2";
+    fixture.issuer(json!({"token_endpoint": url}));
     let report = fixture.examine().await;
     assert_eq!(report.first_problem().unwrap().rule.id, "issuer.document");
+    let text = &finding(&report, "url.malformed").text;
     assert!(
-        finding(&report, "url.malformed")
-            .text
-            .contains("`token_endpoint` is malformed")
+        text.contains("`token_endpoint` is malformed: https:/…@auth.example.com/token?…"),
+        "{text}"
     );
+    assert!(!format!("{report:?}").contains("hunter2"), "{report:?}");
 }
 
 /// A page in a browser also needs the authorization server's metadata and its token endpoint.
