@@ -1,7 +1,9 @@
-//! The archive of one target: the full program, manual pages, completions, units and the example
-//! configuration.
+//! The archive of one target: the full program, manual pages, completions, the pages for users, units
+//! and the example configuration.
 
 use std::fs;
+
+use xtask::workspace;
 
 use crate::{
     binaries::{self, Features},
@@ -14,7 +16,7 @@ use crate::{
 
 /// The other files of the archive, with their places in the workspace.
 const FILES: [(&str, &str); 7] = [
-    ("README.md", "README.md"),
+    ("README.md", "deploy/archive/README.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
@@ -29,7 +31,10 @@ const FILES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Packs the program, manual pages and completions for this target. Fails when a file cannot be
+/// The pages for users, which have the same places in the archive.
+const PAGES: [&str; 2] = ["docs/guides", "docs/use"];
+
+/// Packs the program, manual pages, completions and pages for this target. Fails when a file cannot be
 /// read or written.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let name = format!("portcullis-{}-{}", release.version, target.triple);
@@ -42,6 +47,10 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     )?;
     for (to, from) in FILES {
         install(&release.root.join(from), &folder.join(to), FileMode::Data)?;
+    }
+    for page in workspace::files(&PAGES, "md")? {
+        let place = page.strip_prefix(&release.root)?;
+        install(&page, &folder.join(place), FileMode::Data)?;
     }
     let manual = manual::write(release, Features::Full)?;
     for part in ["man", "completions"] {
