@@ -15,14 +15,15 @@ use portcullis_authorization_server::{
 
 use crate::{
     app::App,
+    clients::settings::ClientAuthentication,
     providers::profile::{Profile, PublicClientRule},
 };
 
 /// Authenticates the client at the token, revocation or device authorization endpoint (RFC 6749
 /// section 2.3).
 ///
-/// The client must use the method that it registered, and no other one, unless the settings have
-/// another mode. Fails when the client cannot be found or its credential is wrong, missing, or
+/// The client must use the method that it registered, and no other one, unless it has none in the
+/// settings, or they have another mode. Fails when the client cannot be found or its credential is wrong, missing, or
 /// presented by another method, or the imitated provider rejects public clients.
 pub(crate) async fn authenticate(
     app: &App,
@@ -38,7 +39,11 @@ pub(crate) async fn authenticate(
         check_public_client(app.config.profile)?;
     }
     match (client.credential.secret(), presented.secret()) {
-        (Some(secret), Some(given)) if mode.accepts_any_method() => check_secret(secret, given)?,
+        (Some(secret), Some(given))
+            if mode.accepts_any_method() || is_without_method(app, presented.id()) =>
+        {
+            check_secret(secret, given)?;
+        }
         _ => {
             let issuer = app.config.issuer.as_str();
             presented
@@ -49,6 +54,14 @@ pub(crate) async fn authenticate(
     Ok(AuthenticatedClient {
         id: presented.id().into(),
         client,
+    })
+}
+
+/// Whether the settings give a client a secret without a method of authentication.
+fn is_without_method(app: &App, id: &str) -> bool {
+    let mut clients = app.config.settings.clients.iter();
+    clients.any(|client| {
+        client.id == id && matches!(client.authentication, ClientAuthentication::Secret(_))
     })
 }
 

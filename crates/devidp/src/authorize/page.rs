@@ -35,12 +35,7 @@ pub(crate) enum Destination<'a> {
 impl ConsentPage<'_> {
     /// Renders the page. `nonce` is that of the style sheet.
     pub(crate) fn html(&self, nonce: &str) -> String {
-        let client = HtmlText(
-            self.client
-                .name
-                .as_deref()
-                .unwrap_or("An application without a name"),
-        );
+        let client = HtmlText(self.client.name.as_deref().unwrap_or(self.client_id));
         let body = format!(
             r#"<h1>Allow <bdi>{client}</bdi> to act for you?</h1>
 <p class="soft">{name_source}</p>
@@ -195,6 +190,8 @@ impl fmt::Display for NameSource<'_> {
                 "The document at <code>{}</code> has this name.",
                 HtmlText(page.client_id)
             )
+        } else if self.0.client.name.is_none() {
+            f.write_str("This is the identifier of the application, which has no name.")
         } else {
             f.write_str("The application chose this name. It is not verified.")
         }

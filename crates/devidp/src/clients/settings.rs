@@ -50,6 +50,9 @@ pub enum ClientAuthentication {
     SecretBasic(Secret),
     /// `client_secret_post`.
     SecretPost(Secret),
+    /// `client_secret_basic` or `client_secret_post`, as at providers that do not bind an
+    /// application to one of them.
+    Secret(Secret),
     /// `private_key_jwt`, with the client's public keys (RFC 7523 section 2.2).
     PrivateKeyJwt(JwkSet),
 }
@@ -188,10 +191,14 @@ impl ClientAuthentication {
     fn to_credential(&self) -> Result<Credential, ClientSettingsError> {
         match self {
             Self::None => Ok(Credential::None),
-            Self::SecretBasic(secret) | Self::SecretPost(secret) if secret.secret().is_empty() => {
+            Self::SecretBasic(secret) | Self::SecretPost(secret) | Self::Secret(secret)
+                if secret.secret().is_empty() =>
+            {
                 Err(ClientSettingsError::EmptySecret)
             }
-            Self::SecretBasic(secret) => Ok(Credential::SecretBasic(secret.clone())),
+            Self::SecretBasic(secret) | Self::Secret(secret) => {
+                Ok(Credential::SecretBasic(secret.clone()))
+            }
             Self::SecretPost(secret) => Ok(Credential::SecretPost(secret.clone())),
             Self::PrivateKeyJwt(keys) => Credential::keys(keys).ok_or(ClientSettingsError::NoKey),
         }

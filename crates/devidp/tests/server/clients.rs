@@ -74,6 +74,36 @@ async fn a_configured_client_obtains_a_token() {
     assert_eq!(machine.location(), None, "it has no redirect URI");
 }
 
+/// A client with a secret and no method may present it in the header or in the body.
+#[tokio::test]
+async fn a_secret_without_a_method_is_accepted_both_ways() {
+    let client = ClientSettings {
+        authentication: ClientAuthentication::Secret(Secret::new("hush")),
+        ..machine()
+    };
+    let server = Server::start(|settings| settings.clients = vec![client]).await;
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("resource", RESOURCE),
+        ("scope", "mcp:tools"),
+    ];
+    for (secret, status) in [
+        ("hush", StatusCode::OK),
+        ("other", StatusCode::UNAUTHORIZED),
+    ] {
+        let basic = format!("Basic {}", STANDARD.encode(format!("machine:{secret}")));
+        let header = [FORM, ("authorization", basic.as_str())];
+        let in_header = encoded(&form);
+        let response = server.send(Method::POST, "/token", &header, &in_header);
+        assert_eq!(response.await.status, status);
+        let mut body = form.to_vec();
+        body.extend([("client_id", "machine"), ("client_secret", secret)]);
+        let in_body = encoded(&body);
+        let response = server.send(Method::POST, "/token", &[FORM], &in_body);
+        assert_eq!(response.await.status, status);
+    }
+}
+
 /// K1: the client credentials grant requires the registered authentication method and issues no
 /// refresh token.
 #[tokio::test]

@@ -137,15 +137,15 @@ async fn automatic_consent_covers_loopback_only() {
     let body = json!({ "redirect_uris": [other_host], "token_endpoint_auth_method": "none" });
     let registered = server.register_with(&body).await.json();
     let verifier = verifier();
-    let parameters = authorization_request(
-        registered["client_id"].as_str().unwrap(),
-        verifier.challenge(),
-    );
+    let id = registered["client_id"].as_str().unwrap();
+    let parameters = authorization_request(id, verifier.challenge());
     let response = server
         .authorize(&changed(&parameters, "redirect_uri", other_host))
         .await;
     assert_eq!(response.status, StatusCode::OK);
-    assert!(response.body.contains("An application without a name"));
+    // A client without a name has its identifier on the page.
+    assert!(response.body.contains(&format!("Allow <bdi>{id}</bdi>")));
+    assert!(response.body.contains("the identifier of the application"));
 }
 
 /// The port of a loopback redirect URI may differ from the registered one.

@@ -121,6 +121,9 @@ impl ClientEntry {
     fn authentication(&self) -> anyhow::Result<ClientAuthentication> {
         let implied = match (&self.secret, &self.jwks_file) {
             (None, None) => AuthMethod::None,
+            (Some(secret), None) if self.auth_method.is_none() => {
+                return Ok(ClientAuthentication::Secret(secret.read()?));
+            }
             (Some(_), None) => AuthMethod::ClientSecretBasic,
             (None, Some(_)) => AuthMethod::PrivateKeyJwt,
             (Some(_), Some(_)) => bail!("it has both secret and jwks_file: remove one"),
