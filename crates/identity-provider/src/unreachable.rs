@@ -62,7 +62,6 @@ mod tests {
 
     use portcullis_discovery::{FetchError, NetworkError, NetworkFailure};
 
-    use super::*;
     use crate::ProviderError;
 
     /// The text names what the system reports, and has a bounded length.
