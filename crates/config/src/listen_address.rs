@@ -22,6 +22,11 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     if text.contains("://") {
         return Err(format!("{shown} is a URL; {EXAMPLE}"));
     }
+    if let Some((address, port)) = unbracketed(text) {
+        return Err(format!(
+            "{shown} has an IPv6 address without brackets; write \"[{address}]:{port}\""
+        ));
+    }
     let Some((host, port)) = text
         .rsplit_once(':')
         .filter(|(host, _)| !host.contains(':') || host.starts_with('['))
@@ -52,6 +57,12 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
         .or(addresses.first())
         .copied()
         .ok_or_else(unknown)
+}
+
+/// Splits an IPv6 address without brackets from the port after it.
+fn unbracketed(text: &str) -> Option<(Ipv6Addr, u16)> {
+    let (address, port) = text.rsplit_once(':')?;
+    Some((address.parse().ok()?, port.parse().ok()?))
 }
 
 /// Returns the address to connect to from this machine: loopback for a listener on all addresses.
@@ -103,6 +114,13 @@ mod tests {
 
     #[test]
     fn errors_name_the_fix() {
+        for (text, fix) in [
+            ("::1:3000", "[::1]:3000"),
+            ("fe80::1:2:3000", "[fe80::1:2]:3000"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.ends_with(&format!("write \"{fix}\"")), "{error}");
+        }
         for (text, words) in [
             ("127.0.0.1", "has no port"),
             ("localhost", "has no port"),

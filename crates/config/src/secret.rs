@@ -53,13 +53,7 @@ impl SecretSource {
             Self::Env(name) => env::var(name)
                 .map(Zeroizing::new)
                 .map_err(|error| match error {
-                    env::VarError::NotPresent => match name.strip_prefix('$') {
-                        Some(meant) => SecretError::Variable {
-                            name: name.clone(),
-                            meant: meant.to_owned(),
-                        },
-                        None => SecretError::NotSet(name.clone()),
-                    },
+                    env::VarError::NotPresent => without_value(name),
                     env::VarError::NotUnicode(_) => SecretError::VariableEncoding(name.clone()),
                 })?,
             Self::File(path) => read_text(path)?,
@@ -79,14 +73,20 @@ impl SecretSource {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// The name of the variable begins with `$`.
+    /// The name of the variable is written as in a shell: `$NAME`, `${NAME}` or `%NAME%`.
     #[error("{name:?} is not the name of a variable; write {meant:?}")]
     Variable {
         /// The name as configured.
         name: String,
-        /// The name without `$`.
+        /// The name alone.
         meant: String,
     },
+    /// There is no such variable, and its name is not a usual one. It may be the secret itself.
+    #[error(
+        "env is the name of an environment variable, not the secret, and there is no variable with the configured name; set \
+         one for this process, and write its name: {{ env = \"CLIENT_SECRET\" }}"
+    )]
+    NotAName,
     /// This process has no such variable.
     #[error("the environment variable {0} is not set; set it for this process")]
     NotSet(String),
@@ -110,6 +110,28 @@ pub enum SecretError {
     /// The secret has no character.
     #[error("{0} is empty; write the secret there")]
     Empty(SecretSource),
+}
+
+/// Returns the error of a variable that is not set.
+fn without_value(name: &str) -> SecretError {
+    let is_name = |name: &&str| {
+        let is_letter =
+            |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        name.bytes().all(is_letter) && name.starts_with(|c: char| !c.is_ascii_digit())
+    };
+    let within = |start, end| name.strip_prefix(start)?.strip_suffix(end);
+    let meant = within("${", "}")
+        .or_else(|| within("$(", ")"))
+        .or_else(|| within("%", "%"))
+        .or_else(|| within("$", ""));
+    match meant.filter(is_name) {
+        Some(meant) => SecretError::Variable {
+            name: name.to_owned(),
+            meant: meant.to_owned(),
+        },
+        None if is_name(&name) => SecretError::NotSet(name.to_owned()),
+        None => SecretError::NotAName,
+    }
 }
 
 /// Reads a file of secrets.
@@ -326,6 +348,29 @@ mod tests {
             }
             Ok(())
         });
+    }
+
+    /// J6: a name as in a shell is written alone. What may be the secret is not printed.
+    #[test]
+    fn names_of_variables_are_recognized() {
+        for written in ["$NO_SUCH", "${NO_SUCH}", "$(NO_SUCH)", "%NO_SUCH%"] {
+            let error = SecretSource::Env(written.to_owned()).read().unwrap_err();
+            assert!(error.to_string().ends_with("write \"NO_SUCH\""), "{error}");
+        }
+        for secret in [
+            "hunter2",
+            "s3cr3t-Value/of+prod==",
+            "$hunter2",
+            "7HUNTER",
+            "",
+        ] {
+            let error = SecretSource::Env(secret.to_owned()).read().unwrap_err();
+            assert!(matches!(error, SecretError::NotAName), "{error}");
+            assert!(
+                secret.is_empty() || !error.to_string().contains(secret),
+                "{error}"
+            );
+        }
     }
 
     #[test]

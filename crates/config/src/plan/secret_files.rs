@@ -78,8 +78,7 @@ fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
 }
 
 fn secrets_of_broker(config: &Config) -> impl Iterator<Item = (String, &SecretSource)> {
-    let providers = config.providers().enumerate();
-    let providers = providers.map(|(position, provider)| {
+    let providers = config.providers().enumerate().map(|(position, provider)| {
         (
             format!("broker.provider[{position}].client_secret"),
             &provider.client_secret,

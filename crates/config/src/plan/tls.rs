@@ -178,6 +178,17 @@ pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Dia
 fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option<Loaded> {
     // Before the files are read, so that a later change is noticed.
     let versions = versions(certificates, key);
+    if are_swapped(certificates, key) {
+        errors.add(
+            "certificates",
+            format!(
+                "certificates = \"{}\" has a private key, and key = \"{}\" a certificate; swap the two paths",
+                certificates.display(),
+                key.display()
+            ),
+        );
+        return None;
+    }
     let chain = errors.take("certificates", read_chain(certificates));
     let private = errors.take(
         "key",
@@ -198,6 +209,19 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
         validity,
         versions,
     })
+}
+
+/// Whether each of the two files has only what belongs into the other.
+fn are_swapped(certificates: &Path, key: &Path) -> bool {
+    let has = |file: &Path| {
+        let text = files::content(file).unwrap_or_default();
+        let has_certificate = CertificateDer::from_pem_slice(&text).is_ok();
+        (
+            has_certificate,
+            PrivateKeyDer::from_pem_slice(&text).is_ok(),
+        )
+    };
+    has(certificates) == (false, true) && has(key) == (true, false)
 }
 
 /// Whether a PEM file has a key that needs a passphrase, in PKCS #8 or in the traditional form.
@@ -249,6 +273,41 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// J9: two files in each other's place are named as such.
+    #[test]
+    fn swapped_files_are_named() {
+        let of = |label: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let pem = format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n");
+            std::fs::write(&file, pem).unwrap();
+            file
+        };
+        let (certificate, key) = (of("CERTIFICATE"), of("PRIVATE KEY"));
+        let load = |certificates: &Path, key: &Path| {
+            let loaded =
+                Diagnostics::collect(|errors| load(certificates, key, &mut errors.table("tls")));
+            loaded.err().unwrap()
+        };
+        let errors = load(key.path(), certificate.path());
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(
+            errors[0].text.ends_with("; swap the two paths"),
+            "{errors:?}"
+        );
+        assert_eq!(errors[0].key, KeyPath::parse("tls.certificates"));
+        for (certificates, key) in [
+            (&certificate, &certificate),
+            (&key, &key),
+            (&certificate, &key),
+        ] {
+            let errors = load(certificates.path(), key.path());
+            assert!(
+                errors.iter().all(|error| !error.text.contains("swap")),
+                "{errors:?}"
+            );
+        }
+    }
 
     /// J9: a key that needs a passphrase is named as such.
     #[test]
