@@ -12,6 +12,7 @@ mod files;
 mod fingerprint;
 mod introspection;
 mod issuers;
+mod keycloak_pages;
 mod known_issuers;
 mod limits;
 mod rates;

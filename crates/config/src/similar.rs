@@ -1,14 +1,29 @@
 //! Suggestions: the known name that is most similar to a written one.
 
 /// Returns the known name that is most similar to the written one, if the similarity is at least
-/// `least`, from 0 to 1.
+/// `least`, from 0 to 1. Upper and lower case are not distinguished.
 pub(super) fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
-    let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
+    let written = written.to_lowercase();
+    let likeness = |name: &&'a str| strsim::jaro_winkler(&written, &name.to_lowercase());
     let best = known
         .iter()
         .copied()
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(&best) >= least).then_some(best)
+}
+
+/// Suggests the known name that the written one is in another spelling: with other letter case, or
+/// with or without hyphens and underscores. Empty if there is none.
+pub(super) fn respelled(written: &str, known: &[&str]) -> String {
+    let letters = |name: &str| -> String {
+        let letters = name.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    known
+        .iter()
+        .find(|name| letters(name) == letters(written))
+        .map(|name| format!("did you mean `{name}`? "))
+        .unwrap_or_default()
 }
 
 /// Suggests the known scope of which the written one is a misspelling. Empty if there is none: a
@@ -63,5 +78,21 @@ mod tests {
             assert_eq!(intended_scope(written, &known), "", "{written}");
         }
         assert_eq!(intended_scope("mcp:adimn", &["mcp:tools"]), "");
+    }
+
+    /// J9: another spelling is no other name.
+    #[test]
+    fn other_spellings_are_recognized() {
+        let known = ["RS256", "ES256", "EdDSA"];
+        for (written, meant) in [("es256", "ES256"), ("RS-256", "RS256"), ("eddsa", "EdDSA")] {
+            assert_eq!(
+                respelled(written, &known),
+                format!("did you mean `{meant}`? ")
+            );
+        }
+        for written in ["HS256", "none", "", "ES25"] {
+            assert_eq!(respelled(written, &known), "", "{written}");
+        }
+        assert_eq!(similar("LISTEN", &["listen"], 1.0), Some("listen"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, syntax::is_https_or_loopback_http};
@@ -14,9 +14,9 @@ use url::Url;
 use super::{
     Fingerprint, SUBSTITUTE_URL,
     audiences::{self, Endpoints},
-    entra, files, fingerprint, introspection, known_issuers,
+    entra, files, fingerprint, introspection, keycloak_pages, known_issuers,
 };
-use crate::{Diagnostics, file::Issuer, shown_url};
+use crate::{Diagnostics, file::Issuer, shown_url, similar::respelled};
 
 /// One issuer, and how it is reached.
 pub struct IssuerPlan {
@@ -139,11 +139,29 @@ fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
             FetchError::Settings(FetchSettingsError::Proxy) => checked.proxy.take().is_some(),
             _ => checked.ca_file.take().is_some(),
         };
-        errors.add("", format!("{:#}", fetch_error(error)));
+        let text = match (&error, &fetch.proxy) {
+            (FetchError::Settings(FetchSettingsError::Proxy), Some(proxy)) => proxy_error(proxy),
+            _ => format!("{:#}", fetch_error(error)),
+        };
+        errors.add("", text);
         if !is_left_out {
             return;
         }
     }
+}
+
+/// The error of a proxy whose URL has another scheme than http and https, or no host.
+fn proxy_error(proxy: &Url) -> String {
+    let shown = shown_url(proxy.as_str());
+    let fix = if proxy.scheme().starts_with("socks") {
+        "SOCKS is not supported; write the URL of an HTTP proxy, such as \"http://proxy.example.com:3128\"".to_owned()
+    } else if proxy.has_host() {
+        "write it as \"http://proxy.example.com:3128\"".to_owned()
+    } else {
+        // The host of `proxy:3128` was read as a scheme.
+        format!("write it as \"http://{shown}\"")
+    };
+    format!("proxy = {shown:?} is not an http or https URL with a host; {fix}")
 }
 
 /// Checks the settings together. Adds an error for each invalid one, and replaces it by its
@@ -208,14 +226,34 @@ fn reset(settings: &mut IssuerSettings, error: &VerifierSettingsError) -> bool {
 }
 
 fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
+    check_text(text)?;
     entra::check_template(text)?;
+    keycloak_pages::check(text)?;
     known_issuers::check_resource_issuer(text)?;
+    if !text.contains("://") {
+        known_issuers::check_resource_issuer(&format!("https://{text}"))?;
+        bail!(
+            "{:?} is not an issuer, because it has no https://; write it as `iss` in the tokens, such as \
+             \"https://auth.example.com/realms/prod\"",
+            shown_url(text)
+        );
+    }
     portcullis_metadata::Issuer::parse(text).with_context(|| {
         format!(
             "{:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"",
             shown_url(text)
         )
     })
+}
+
+/// Rejects an issuer with spaces around it.
+pub(super) fn check_text(issuer: &str) -> anyhow::Result<()> {
+    ensure!(
+        issuer.trim() == issuer,
+        "{:?} has a space at its start or end; remove it, and write it as `iss` in the tokens",
+        shown_url(issuer)
+    );
+    Ok(())
 }
 
 /// The key that an error of the settings is about.
@@ -261,7 +299,8 @@ pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
 fn algorithm(name: &str) -> anyhow::Result<Algorithm> {
     name.parse().with_context(|| {
         let known = Algorithm::ALL.map(Algorithm::as_str).join(", ");
-        format!("algorithms has {name:?}; known are {known}")
+        let meant = respelled(name, &Algorithm::ALL.map(Algorithm::as_str));
+        format!("algorithms has {name:?}; {meant}known are {known}")
     })
 }
 

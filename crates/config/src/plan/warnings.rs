@@ -56,8 +56,21 @@ pub(super) fn warnings(
 fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
+        let has_requirements = !resource.required_scopes.is_empty()
+            || !resource.claims.is_empty()
+            || !resource.routes.is_empty()
+            || resource
+                .rules
+                .iter()
+                .any(|rule| !rule.scopes.is_empty() || !rule.claims.is_empty());
+        let without_effect = if has_requirements {
+            ", and the scopes and claims that it requires have no effect"
+        } else {
+            ""
+        };
         warnings.push(format!(
-            "{key}.auth = \"none\" for {endpoint:?}: anyone who can reach it can use it; remove it to require tokens"
+            "{key}.auth = \"none\" for {endpoint:?}: anyone who can reach it can use it{without_effect}; remove it to require \
+             tokens"
         ));
     }
     let needed = needed_scopes(resource, key);

@@ -31,33 +31,25 @@ pub(super) fn plan(broker: &Broker, errors: &mut Diagnostics<'_>) -> Option<Life
         ..
     } = broker;
     let grant = grant_lifetime.unwrap_or(Span::new(Lifetimes::default().grant));
-    let in_ranges = [
-        errors.take(
-            "access_token_lifetime",
-            check_range(
-                "access_token_lifetime",
-                *access_token_lifetime,
-                &ACCESS_TOKEN,
-            ),
-        ),
-        errors.take(
-            "grant_lifetime",
-            check_range("grant_lifetime", grant, &GRANT),
-        ),
-        errors.take(
-            "refresh_reuse",
-            check_range("refresh_reuse", *refresh_reuse, &REUSE),
-        ),
-        errors.take("recheck", check_range("recheck", *recheck, &CHECK)),
-        errors.take(
-            "max_unchecked",
-            check_range("max_unchecked", *max_unchecked, &CHECK),
-        ),
-    ];
-    in_ranges.into_iter().collect::<Option<()>>()?;
-    let grant_checked = errors.take("grant_lifetime", check_grant(grant, *access_token_lifetime));
-    let unchecked = errors.take("max_unchecked", check_unchecked(*max_unchecked, *recheck));
-    grant_checked.and(unchecked)?;
+    let mut check =
+        |name: &str, span, range: &Range| errors.take(name, check_range(name, span, range));
+    let access_token = check(
+        "access_token_lifetime",
+        *access_token_lifetime,
+        &ACCESS_TOKEN,
+    );
+    let grant_in_range = check("grant_lifetime", grant, &GRANT);
+    let reuse = check("refresh_reuse", *refresh_reuse, &REUSE);
+    let rechecked = check("recheck", *recheck, &CHECK);
+    let unchecked = check("max_unchecked", *max_unchecked, &CHECK);
+    // Two that are in their ranges are compared also if others are not.
+    let grant_checked = access_token
+        .and(grant_in_range)
+        .and_then(|()| errors.take("grant_lifetime", check_grant(grant, *access_token_lifetime)));
+    let unchecked = rechecked
+        .and(unchecked)
+        .and_then(|()| errors.take("max_unchecked", check_unchecked(*max_unchecked, *recheck)));
+    reuse.and(grant_checked).and(unchecked)?;
     Some(Lifetimes {
         access_token: access_token_lifetime.0,
         grant: grant.0,

@@ -10,7 +10,7 @@ use portcullis_metadata::{
 use crate::{
     Diagnostics,
     file::BrokerProvider,
-    plan::{entra, known_issuers},
+    plan::{entra, issuers::check_text, keycloak_pages, known_issuers},
     shown_url,
 };
 
@@ -201,6 +201,8 @@ fn of_others(kind: ProviderKind, configured: Option<&str>) -> anyhow::Result<Iss
 }
 
 fn parse(text: &str) -> anyhow::Result<Issuer> {
+    check_text(text)?;
+    keycloak_pages::check(text)?;
     Issuer::parse(text).with_context(|| {
         format!(
             "issuer = {:?} is not an issuer; write it as in the provider's metadata",

@@ -38,7 +38,11 @@ impl<'a> BrokerResources<'a> {
         let has_open = plans
             .iter()
             .any(|plan| plan.authorization == Authorization::None);
-        if resources.is_empty() && !has_open {
+        // It has an error of its own, and its scopes are unknown here.
+        if has_open {
+            return Self(None);
+        }
+        if resources.is_empty() {
             errors.add(
                 "",
                 "no resource accepts the tokens of the broker; remove `issuers` from a [[resource]], or add base_url to it",

@@ -10,17 +10,24 @@ const BROKER_SEGMENT: &str = "oauth";
 pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
     for (position, resource) in config.resource.iter().enumerate() {
         let mut errors = errors.table(&format!("resource[{position}]"));
-        let twin = config.resource[..position].iter().find(|earlier| {
+        let mut earlier = config.resource[..position].iter().enumerate();
+        let twin = earlier.find(|(_, earlier)| {
             let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
             bare(&earlier.endpoint) == bare(&resource.endpoint)
         });
-        if let Some(twin) = twin {
+        if let Some((position, twin)) = twin {
+            let endpoint = &resource.endpoint;
+            let problem = if twin.endpoint == *endpoint {
+                format!("is also the endpoint of resource[{position}]")
+            } else {
+                format!(
+                    "differs from {:?} of resource[{position}] only by letter case or a trailing slash",
+                    twin.endpoint
+                )
+            };
             errors.add(
                 "endpoint",
-                format!(
-                    "endpoint = {:?} differs from {:?} above at most by letter case and a trailing slash; rename one",
-                    resource.endpoint, twin.endpoint
-                ),
+                format!("endpoint = {endpoint:?} {problem}; rename one"),
             );
         }
         if resource.auth == Authorization::None

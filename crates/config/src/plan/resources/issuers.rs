@@ -113,7 +113,9 @@ fn no_issuer(resource: &Resource, context: &Context<'_>) -> String {
             "remove `issuers`, or list {:?} for the broker",
             own.as_str()
         ),
-        None => "add an [[issuer]], or switch authorization off with auth = \"none\"".to_owned(),
+        None => "add an [[issuer]], or a [broker] in front of a provider whose tokens are not for this server (auth = \
+                 \"none\" would let anyone use it)"
+            .to_owned(),
     };
     format!(
         "no issuer can issue tokens for {:?}; {fix}",
@@ -139,9 +141,13 @@ fn unknown_issuer(name: &str, context: &Context<'_>) -> String {
     let similar = configured
         .into_iter()
         .find(|issuer| bare(issuer) == bare(name));
-    let fix = match similar {
-        Some(similar) => format!("write it as there, {:?}", shown_url(similar)),
-        None => "add or correct it".to_owned(),
+    let fix = match (similar, context.broker) {
+        (Some(similar), _) => format!("write it as there, {:?}", shown_url(similar)),
+        (None, Some(own)) if context.config.issuer.is_empty() => format!(
+            "the [broker] issues the tokens: write {:?}, which is base_url, or remove issuers",
+            own.as_str()
+        ),
+        (None, _) => "add or correct it".to_owned(),
     };
     format!(
         "issuers has {:?}, and no [[issuer]] has exactly this identifier; {fix}",

@@ -2,6 +2,7 @@
 //! requests of other sites.
 
 use crate::{Diagnostics, file::Resource, shown_url};
+use anyhow::{anyhow, ensure};
 use portcullis_guard::{OriginPolicy, OriginPolicyError};
 use url::Url;
 
@@ -44,7 +45,8 @@ pub(super) fn check_origins(
         are_valid &= errors
             .take(
                 "allowed_hosts",
-                policy.clone().allow_host(host).map_err(without_secrets),
+                check_wildcard(host)
+                    .and_then(|()| Ok(policy.clone().allow_host(host).map_err(without_secrets)?)),
             )
             .is_some();
     }
@@ -53,10 +55,41 @@ pub(super) fn check_origins(
             .clone()
             .only_listed_origins()
             .allow_origin(origin)
-            .map_err(without_secrets);
+            .map_err(without_secrets)
+            .map_err(|error| origin_fix(origin).unwrap_or_else(|| error.into()));
         are_valid &= errors.take("allowed_origins", checked).is_some();
     }
     are_valid.then_some(())
+}
+
+/// Returns the error about an origin whose mistake is a well-known one.
+fn origin_fix(origin: &str) -> Option<anyhow::Error> {
+    if origin == "*" {
+        return Some(anyhow!(
+            "allowed_origins has \"*\"; leave allowed_origins out to accept every origin, or list the origins of the pages"
+        ));
+    }
+    if let Err(error) = check_wildcard(origin) {
+        return Some(error);
+    }
+    let url = Url::parse(origin).ok()?;
+    let is_bare = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    (url.path() == "/" && url.origin().is_tuple() && is_bare).then(|| {
+        anyhow!(
+            "allowed_origins has {origin:?}, and an origin has no slash at its end; write {:?}",
+            url.origin().ascii_serialization()
+        )
+    })
+}
+
+/// Rejects a host or an origin with a `*`.
+fn check_wildcard(entry: &str) -> anyhow::Result<()> {
+    ensure!(
+        !entry.contains('*'),
+        "{:?} has a `*`, and entries have no wildcards; list each host",
+        shown_url(entry)
+    );
+    Ok(())
 }
 
 /// Returns the error without user, password and query of the entry.

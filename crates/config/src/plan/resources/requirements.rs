@@ -164,6 +164,17 @@ fn claim_rule(rule: &file::Claim) -> anyhow::Result<ClaimRule> {
             bail!("one_of and domain are both set; write two rules to require both")
         }
     };
+    for (key, values) in [("one_of", &rule.one_of), ("domain", &rule.domain)] {
+        let Some(values) = values else { continue };
+        ensure!(
+            !values.is_empty(),
+            "{key} = [] accepts nobody; list the accepted values, such as {key} = [\"example.com\"]"
+        );
+        ensure!(
+            values.iter().all(|value| !value.is_empty()),
+            "{key} has an empty value, which no claim has; remove it"
+        );
+    }
     let wanted =
         ClaimRule::new(&rule.claim, test).with_context(|| format!("claim = {:?}", rule.claim))?;
     Ok(if rule.report_only {

@@ -78,7 +78,14 @@ claims = [{ claim = "email", domain = ["example.com"] }]
             "two rules",
         ),
         ("claim = \"\"", "must name a claim"),
-        ("claim = \"a\"\none_of = []", "at least one value"),
+        (
+            "claim = \"a\"\none_of = []",
+            "one_of = [] accepts nobody; list the accepted values",
+        ),
+        (
+            "claim = \"a\"\ndomain = [\"a.example\", \"\"]",
+            "domain has an empty value",
+        ),
         ("claim = \"a\"\ndomain = [\"@c\"]", "must not contain `@`"),
         ("claim = \"a\"\nequals = \"b\"", "equals"),
     ] {
