@@ -1,6 +1,6 @@
 //! `portcullis serve`.
 
-use portcullis_config::{ConfigErrors, Overrides, plan::Plan};
+use portcullis_config::{ConfigErrors, Overrides, Places, plan::Plan};
 use portcullis_serve::{
     AdminListener, ConfigSource, Listeners, PassedListener, Persistence, Program, ServeError,
     Server, Signals, bind,
@@ -38,13 +38,13 @@ pub(crate) fn run(
         tracing::warn!("{warning}");
     }
     // Before a port is bound: clients do not wait for a server that cannot start.
-    let Some(persistence) = runtime.block_on(Persistence::open(
+    let persistence = runtime.block_on(Persistence::open(
         &plan,
         program.product,
         passed.is_none().then_some(plan.listen),
         signals.shutdown.clone(),
-    ))?
-    else {
+    ));
+    let Some(persistence) = persistence.map_err(|error| with_place(error, &loaded.places))? else {
         return Ok(());
     };
     let has_passed_socket = passed.is_some();
@@ -75,8 +75,13 @@ pub(crate) fn run(
         .persistence(persistence);
     runtime
         .block_on(server.serve(signals))
-        .map_err(|error| match error {
-            ServeError::Setting(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
-            error => error.into(),
-        })
+        .map_err(|error| with_place(error, &loaded.places))
+}
+
+/// Adds file and line to the error of a setting.
+fn with_place(error: ServeError, places: &Places) -> anyhow::Error {
+    match error {
+        ServeError::Setting(found) => ConfigErrors(places.locate(vec![found])).into(),
+        error => error.into(),
+    }
 }

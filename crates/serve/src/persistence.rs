@@ -66,7 +66,15 @@ impl Persistence {
     ) -> Result<Option<Self>, ServeError> {
         Self::opened(plan, product, listen, shutdown)
             .await
-            .map_err(ServeError::of)
+            .map_err(|error| {
+                // The texts begin with the key, as those of `examine` do.
+                let found = Diagnostic::new(&KeyPath::default(), &format!("{error:#}"));
+                if found.key.is_root() {
+                    ServeError::of(error)
+                } else {
+                    ServeError::Setting(found)
+                }
+            })
     }
 
     async fn opened(

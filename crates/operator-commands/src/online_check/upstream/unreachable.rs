@@ -22,16 +22,18 @@ impl UpstreamCheck<'_> {
                 format!("the host name {host} cannot be resolved"),
                 "correct the host name in upstream; in a container, use a name that is known there too",
             ),
-            NoResponse::Connect(error) if self.upstream.is_socket() => Finding::problem(
-                REACHABLE,
-                format!("cannot connect to the socket: {error}"),
-                "start the MCP server, correct the path in upstream, or let this user write to the socket",
-            ),
-            NoResponse::Connect(error) => Finding::problem(
-                REACHABLE,
-                format!("cannot connect to {authority}: {error}"),
-                "start the MCP server, or correct host and port in upstream; in a container, localhost is the container itself",
-            ),
+            NoResponse::Connect(error) => match self.upstream.socket() {
+                Some(socket) => Finding::problem(
+                    REACHABLE,
+                    format!("cannot connect to the socket {}: {error}", socket.display()),
+                    "start the MCP server, correct the path in upstream, or let this user write to the socket",
+                ),
+                None => Finding::problem(
+                    REACHABLE,
+                    format!("cannot connect to {authority}: {error}"),
+                    "start the MCP server, or correct host and port in upstream; in a container, localhost is the container itself",
+                ),
+            },
             NoResponse::Timeout => Finding::problem(
                 REACHABLE,
                 format!("{authority} does not answer in time"),
