@@ -17,6 +17,7 @@ mod schema;
 mod secret;
 mod shown_url;
 mod similar;
+mod size;
 mod span;
 mod syntax;
 mod toml_file;
@@ -26,6 +27,7 @@ mod type_errors;
 mod type_names;
 #[cfg(feature = "dev")]
 mod values_file;
+mod variables;
 mod without_dev;
 
 pub use changes::{Change, changes};

@@ -7,33 +7,16 @@ use std::{
     path::Path,
 };
 
-use figment::{
-    Figment,
-    providers::{Env, Serialized},
-    value::Value,
-};
+use figment::{Figment, providers::Serialized, value::Value};
 
 use super::{
     Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, syntax,
     type_errors::{self, TypeErrors},
+    variables,
 };
 
 /// The maximum size of the file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
-
-/// The start of the names of environment variables.
-pub(super) const PREFIX: &str = "PORTCULLIS_";
-
-/// Variables with the prefix that are not configuration: tokens of clients and administrators, the
-/// log filter, the path of test vectors, and the sign of the container image.
-const NOT_CONFIGURATION: &[&str] = &[
-    "token",
-    "admin_token",
-    "metrics_token",
-    "log",
-    "vectors",
-    "container",
-];
 
 /// Values from the command line. They take precedence over the file and the environment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,19 +94,23 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
         Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key, text }))
     })?;
     let config = written.deserialize();
-    let places = Places::new(file, parsed.lines, written.clone(), sources.clone());
+    let of_lists = variables::of_lists();
+    let places = Places::new(file, parsed.lines, written.clone(), sources.clone())
+        .with_variables_of_lists(of_lists.clone());
     match config {
-        Ok(config) => Ok(Loaded {
+        Ok(config) if of_lists.is_empty() => Ok(Loaded {
             config,
             sources,
             places,
         }),
-        Err(_) => {
+        _ => {
             let TypeErrors {
-                errors,
+                mut errors,
                 repaired,
-                replaced,
-            } = type_errors::find(written, places.lines());
+                mut replaced,
+            } = type_errors::find(written, &places);
+            errors.extend(of_lists.iter().map(variable_of_list));
+            replaced.extend(of_lists);
             Err(Unusable::Values {
                 places: Box::new(places),
                 errors,
@@ -131,6 +118,14 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
                 replaced,
             })
         }
+    }
+}
+
+/// The error of a variable for a key in a list.
+fn variable_of_list(key: &KeyPath) -> Diagnostic {
+    Diagnostic {
+        key: key.clone(),
+        text: format!("{key} is in a list, and can only be set in the file; remove this variable"),
     }
 }
 
@@ -159,8 +154,7 @@ fn read(file: &Path) -> Result<String, FileError> {
 }
 
 fn sources(file: &TomlFile<'_>, overrides: Overrides) -> Figment {
-    let mut sources =
-        Figment::from(file).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
+    let mut sources = Figment::from(file).merge(variables::provider());
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
@@ -183,7 +177,8 @@ pub fn from_text(text: &str) -> Result<Config, Diagnostic> {
         .extract()
         .map_err(|error| whole(&error.to_string()))?;
     written.deserialize().map_err(|error| {
-        let TypeErrors { errors, .. } = type_errors::find(written, &parsed.lines);
+        let places = Places::new(Path::new(""), parsed.lines, written.clone(), Figment::new());
+        let TypeErrors { errors, .. } = type_errors::find(written, &places);
         errors
             .into_iter()
             .next()
@@ -325,12 +320,12 @@ mod tests {
                 [
                     "limits.max_body",
                     "is a string",
-                    "; expected a non-negative integer",
+                    "; expected a number of bytes",
                 ],
             ),
             (
                 "[limits]\nmax_body = -1",
-                ["limits.max_body", "must not be negative", "non-negative"],
+                ["limits.max_body", "must not be negative", "bytes"],
             ),
             (
                 "[limits]\nper_address = 5",

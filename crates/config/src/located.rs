@@ -8,7 +8,7 @@ use std::{
 use figment::{Figment, value::Value};
 use serde::Serialize;
 
-use super::{Diagnostic, FileError, KeyPath, Segment, TomlLines, load::PREFIX, origin};
+use super::{Diagnostic, FileError, KeyPath, Segment, TomlLines, origin, variables};
 
 /// Where the values of a configuration were read from.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Places {
     /// The values as written, with their sources.
     written: Value,
     sources: Figment,
+    /// The keys of variables that no list has.
+    of_lists: Vec<KeyPath>,
 }
 
 /// A diagnostic with its place.
@@ -48,7 +50,13 @@ impl Places {
             lines,
             written,
             sources,
+            of_lists: Vec::new(),
         }
+    }
+
+    /// The same places, with variables for keys of lists.
+    pub(super) fn with_variables_of_lists(self, of_lists: Vec<KeyPath>) -> Self {
+        Self { of_lists, ..self }
     }
 
     pub(super) fn lines(&self) -> &TomlLines {
@@ -67,6 +75,7 @@ impl Places {
     }
 
     fn locate_one(&self, Diagnostic { key, text }: Diagnostic) -> Located {
+        let text = self.with_lines(&text);
         let (source, line) = match self.other_source(&key) {
             Some(source) => (source, None),
             None => (self.file.display().to_string(), Some(self.lines.line(&key))),
@@ -80,29 +89,74 @@ impl Places {
         }
     }
 
+    /// Adds the line to each entry of a list that a text names after its own key, such as
+    /// `issuer[0]`.
+    fn with_lines(&self, text: &str) -> String {
+        let mut words = text.split(' ');
+        let own = words.next().unwrap_or_default().to_owned();
+        words.fold(own, |text, word| {
+            let entry = word.trim_end_matches([',', ';', '.', ':']);
+            let key = KeyPath::parse(entry);
+            let is_entry = entry.ends_with(']') && key.to_string() == entry;
+            match self.lines.get(&key).filter(|_| is_entry) {
+                Some(line) => {
+                    let rest = &word[entry.len()..];
+                    format!("{text} {entry} (line {line}){rest}")
+                }
+                None => format!("{text} {word}"),
+            }
+        })
+    }
+
     /// The environment variable or the flag that sets the key.
     fn other_source(&self, key: &KeyPath) -> Option<String> {
-        let names = key.segments().iter().map_while(|segment| match segment {
-            Segment::Name(name) => Some(name.as_str()),
-            Segment::Index(_) => None,
-        });
-        let names: Vec<&str> = names.collect();
-        let value = names
-            .iter()
-            .try_fold(&self.written, |value, name| value.as_dict()?.get(*name))?;
-        // A table can have values from several sources.
-        if value.as_dict().is_some() {
-            return None;
-        }
-        let metadata = self.sources.get_metadata(value.tag())?;
-        match origin::describe(metadata).as_str() {
-            origin::ENVIRONMENT => {
-                Some(format!("{PREFIX}{}", names.join("__").to_ascii_uppercase()))
-            }
-            origin::COMMAND_LINE => Some(format!("--{}", names.join("-"))),
-            _ => None,
-        }
+        self.variable(key).or_else(|| {
+            let set = of_tables(key);
+            let value = self.value(&set)?;
+            let names: Vec<&str> = set.names().collect();
+            (self.source(value)? == origin::COMMAND_LINE).then(|| format!("--{}", names.join("-")))
+        })
     }
+
+    /// The environment variable that sets the key, or would set it beside other keys of its table,
+    /// which the file does not have.
+    pub(super) fn variable(&self, key: &KeyPath) -> Option<String> {
+        if self.of_lists.contains(key) {
+            return Some(variables::name(key));
+        }
+        let key = of_tables(key);
+        let is_variable =
+            |value: &Value| self.source(value).as_deref() == Some(origin::ENVIRONMENT);
+        let is_set = match self.value(&key) {
+            // A table can have values from several sources.
+            Some(Value::Dict(..)) => false,
+            Some(value) => is_variable(value),
+            None => {
+                let table = key.parent().filter(|table| !table.is_root())?;
+                let of_table = self.value(&table).and_then(Value::as_dict)?;
+                self.lines.get(&table).is_none() && of_table.values().any(is_variable)
+            }
+        };
+        is_set.then(|| variables::name(&key))
+    }
+
+    fn value(&self, key: &KeyPath) -> Option<&Value> {
+        key.names()
+            .try_fold(&self.written, |value, name| value.as_dict()?.get(name))
+    }
+
+    fn source(&self, value: &Value) -> Option<String> {
+        self.sources.get_metadata(value.tag()).map(origin::describe)
+    }
+}
+
+/// The part of a path before the first position in an array. Variables and flags set whole arrays.
+fn of_tables(key: &KeyPath) -> KeyPath {
+    let names = key.segments().iter().map_while(|segment| match segment {
+        Segment::Name(name) => Some(name.as_str()),
+        Segment::Index(_) => None,
+    });
+    names.fold(KeyPath::default(), |path, name| path.name(name))
 }
 
 impl ConfigErrors {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use super::{Config, KeyPath, Segment};
+use super::{Config, KeyPath, Segment, toml_text};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     // The dialect that editors of TOML files (Taplo, Even Better TOML) read.
@@ -92,9 +92,44 @@ fn has_type(node: &Value, name: &str) -> bool {
 /// Returns the headers of the tables that can have a key with this name, such as `[limits]` and
 /// `[[issuer]]`.
 pub(super) fn tables_with(name: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    find_tables(&SCHEMA, name, String::new(), false, &mut found);
-    found
+    homes_of(name).into_iter().map(|home| home.table).collect()
+}
+
+/// Returns the headers of the tables with this name that are in other tables, such as
+/// `[[resource.rule]]`.
+pub(super) fn tables_named(name: &str) -> Vec<String> {
+    let homes = homes_of(name).into_iter();
+    homes.filter_map(|home| home.header).collect()
+}
+
+/// Returns the values that a key with a fixed list of them can have, as in TOML: names, such as
+/// `"on"`, and forms, such as `{ file = "…" }`. Empty for other keys.
+pub(super) fn choices(key: &KeyPath) -> Vec<String> {
+    let choice = |node: &'static Value| {
+        if let Some(name) = node.get("const").and_then(Value::as_str) {
+            return Some(toml_text::string(name));
+        }
+        let members = node.get("properties")?.as_object()?;
+        let name = members.keys().next().filter(|_| members.len() == 1)?;
+        Some(format!("{{ {name} = \"…\" }}"))
+    };
+    let nodes = node(key).into_iter().flat_map(variants);
+    nodes.filter_map(choice).collect()
+}
+
+/// Returns whether the value of a key is the source of a secret, or an array of them.
+pub(super) fn is_secret(key: &KeyPath) -> bool {
+    keys_of(key) == ["env", "file"]
+}
+
+/// Returns the unit of a number, as in `limits.max_body = 4 is outside 1024 to 1073741824 bytes`:
+/// ` bytes`, or nothing.
+pub(super) fn unit(key: &KeyPath) -> &'static str {
+    let description = node(key).and_then(|node| node.get("description")?.as_str());
+    match description {
+        Some(text) if text.contains("in bytes") => " bytes",
+        _ => "",
+    }
 }
 
 /// Returns an example of the value of a key: the one of the schema, or the default.
@@ -167,25 +202,39 @@ fn variants(node: &'static Value) -> Vec<&'static Value> {
     found
 }
 
-fn find_tables(
+/// A table that can have a key with a searched name.
+struct Home {
+    /// The header of the table.
+    table: String,
+    /// The header of the key itself, if its value is a table or an array of tables.
+    header: Option<String>,
+}
+
+fn homes_of(name: &str) -> Vec<Home> {
+    let mut found = Vec::new();
+    find_homes(&SCHEMA, name, String::new(), false, &mut found);
+    found
+}
+
+fn find_homes(
     node: &'static Value,
     name: &str,
     path: String,
     is_array: bool,
-    found: &mut Vec<String>,
+    found: &mut Vec<Home>,
 ) {
     for node in variants(node) {
         if let Some(items) = node.get("items") {
-            find_tables(items, name, path.clone(), true, found);
+            find_homes(items, name, path.clone(), true, found);
         }
         let Some(properties) = node.get("properties").and_then(Value::as_object) else {
             continue;
         };
-        if !path.is_empty() && properties.contains_key(name) {
-            found.push(if is_array {
-                format!("[[{path}]]")
-            } else {
-                format!("[{path}]")
+        if let Some(below) = properties.get(name).filter(|_| !path.is_empty()) {
+            found.push(Home {
+                table: header(&path, is_array),
+                header: table_type(below)
+                    .map(|is_array| header(&format!("{path}.{name}"), is_array)),
             });
         }
         for (key, below) in properties {
@@ -194,9 +243,28 @@ fn find_tables(
             } else {
                 format!("{path}.{key}")
             };
-            find_tables(below, name, path, false, found);
+            find_homes(below, name, path, false, found);
         }
     }
+}
+
+fn header(path: &str, is_array: bool) -> String {
+    if is_array {
+        format!("[[{path}]]")
+    } else {
+        format!("[{path}]")
+    }
+}
+
+/// Returns whether the node is an array of tables; `None` if it is neither that nor a table.
+fn table_type(node: &'static Value) -> Option<bool> {
+    let is_table = |node: &Value| node.get("properties").is_some();
+    variants(node)
+        .into_iter()
+        .find_map(|node| match node.get("items") {
+            Some(items) => variants(items).into_iter().any(is_table).then_some(true),
+            None => is_table(node).then_some(false),
+        })
 }
 
 #[cfg(test)]
@@ -299,5 +367,30 @@ mod tests {
         assert_eq!(tables_with("jwks_uri"), ["[[issuer]]"]);
         assert!(tables_with("scopes").contains(&"[[resource.rule]]".to_owned()));
         assert!(tables_with("base_url").is_empty());
+    }
+
+    #[test]
+    fn tables_in_tables_are_found() {
+        assert_eq!(tables_named("rule"), ["[[resource.rule]]"]);
+        assert_eq!(tables_named("jwks"), ["[issuer.jwks]"]);
+        assert_eq!(tables_named("clients"), ["[broker.clients]"]);
+        assert!(tables_named("max_body").is_empty());
+    }
+
+    #[test]
+    fn values_of_a_list_are_found() {
+        assert_eq!(choices(&at("resource[0].sessions")), ["\"on\"", "\"off\""]);
+        assert_eq!(
+            choices(&at("resource[0].upstream")),
+            ["\"demo\"", "{ http = \"…\" }", "{ unix = \"…\" }"]
+        );
+        assert!(choices(&at("resource[0].endpoint")).is_empty());
+        assert!(choices(&at("limits.per_address")).is_empty());
+        assert!(is_secret(&at("issuer[0].client_secret")));
+        assert!(is_secret(&at("session.keys[0]")));
+        assert!(!is_secret(&at("audit.target")));
+        assert_eq!(unit(&at("limits.max_body")), " bytes");
+        assert_eq!(unit(&at("audit.rotate_size")), " bytes");
+        assert_eq!(unit(&at("limits.max_depth")), "");
     }
 }

@@ -50,6 +50,8 @@ const UNITS: [(&str, Duration); 22] = {
 impl Span {
     /// What errors name as the expected type.
     pub(crate) const EXPECTED: &str = "a duration with a unit";
+    /// The fix at the end of errors about a text. The example is not that of any key.
+    pub(crate) const FIX: &str = "; write a number and a unit, such as \"30m\"";
 
     /// Creates one that was not written.
     pub const fn new(length: Duration) -> Self {
@@ -136,9 +138,7 @@ impl de::Visitor<'_> for SpanVisitor {
             } else {
                 "is not a duration"
             };
-            E::custom(format!(
-                "{text:?} {problem}; write a number and a unit, such as \"30m\""
-            ))
+            E::custom(format!("{text:?} {problem}{}", Span::FIX))
         })
     }
 }

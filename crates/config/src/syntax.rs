@@ -2,7 +2,7 @@
 
 use toml_edit::TomlError;
 
-use super::{Diagnostic, KeyPath, toml_lines::line_at};
+use super::{Diagnostic, KeyPath, schema, size, toml_lines::line_at, toml_text};
 
 /// Returns the line of a syntax error, counted from 1, and the error.
 ///
@@ -24,7 +24,13 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    let text = format!("{problem}; {}", fix(text, line, &problem));
+    let text = if problem.contains("duplicate key") {
+        duplicate(text, line_number, line)
+    } else {
+        let rest = text[position..].lines().next().unwrap_or_default();
+        explanation(&key, line, rest, &problem)
+            .unwrap_or_else(|| format!("{problem}; {}", fix(text, line, &problem)))
+    };
     let text = if key.is_root() {
         text
     } else {
@@ -85,6 +91,76 @@ fn key_of(line: &str) -> KeyPath {
     } else {
         KeyPath::default()
     }
+}
+
+/// Returns the error about a key or a table that is above already.
+fn duplicate(text: &str, line_number: usize, line: &str) -> String {
+    let above = || text.lines().take(line_number - 1).enumerate();
+    if is_header(line) {
+        let bare = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+        let header = bare(line);
+        let name = header.trim_matches(['[', ']']).trim();
+        if schema::type_name(&KeyPath::parse(name)) == Some("array") {
+            return format!("{header} is there twice; write [[{name}]] for each");
+        }
+        if let Some((first, _)) = above().find(|(_, line)| bare(line) == header) {
+            return format!(
+                "{header} is already in line {}; move its keys there, and remove this header",
+                first + 1
+            );
+        }
+    } else {
+        // Keys of one table are below the same header.
+        let key = key_of(line);
+        let in_table: Vec<_> = above().collect();
+        let in_table = in_table
+            .into_iter()
+            .rev()
+            .take_while(|(_, line)| !is_header(line));
+        let mut same = in_table.filter(|(_, line)| !key.is_root() && key_of(line) == key);
+        if let Some((first, _)) = same.next() {
+            return format!("it is already set in line {}; remove one", first + 1);
+        }
+    }
+    "the key or table is already above; remove one, or write [[name]] for several tables".to_owned()
+}
+
+/// Returns the problem and its fix in words of the operator instead of the parser's, if the mistake
+/// is a well-known one. `rest` is the line from the error on.
+fn explanation(key: &KeyPath, line: &str, rest: &str, problem: &str) -> Option<String> {
+    let last = key.names().next_back().unwrap_or_default();
+    let value = line.split_once('=').map(|(_, value)| value.trim());
+    let rest = rest.trim_start();
+    if problem.contains("too large") || problem.contains("too small") {
+        let example = schema::example(key).and_then(toml_text::value);
+        let example = example.map(|example| format!(", such as {last} = {example}"));
+        return Some(format!(
+            "the number has too many digits; write a smaller one{}",
+            example.unwrap_or_default()
+        ));
+    }
+    if let Some(bytes) = value
+        .and_then(size::bytes)
+        .filter(|_| !schema::unit(key).is_empty())
+    {
+        return Some(format!("write the number of bytes, {last} = {bytes}"));
+    }
+    let is_set = value.is_some_and(|value| !value.is_empty());
+    if let Some(mark) = ["//", "--"]
+        .iter()
+        .find(|mark| is_set && rest.starts_with(**mark))
+    {
+        return Some(format!("a comment begins with #, not {mark}"));
+    }
+    if is_set && matches!(rest, ";" | ",") {
+        return Some(format!(
+            "remove the {rest:?} after the value, and write one key on each line"
+        ));
+    }
+    if rest.starts_with(':') && value.is_some_and(|value| value.starts_with('{')) {
+        return Some("write = instead of the colon after a name in braces".to_owned());
+    }
+    None
 }
 
 /// Returns what to write instead. `text` is the whole file, and `line` the line of the error.
@@ -175,8 +251,43 @@ mod tests {
             ("---\nlisten: 1\n", "1: ", "YAML"),
             (
                 "listen = \"a\"\nlisten = \"b\"\n",
-                "2: listen: ",
+                "2: listen: it is already set in line 1",
                 "remove one",
+            ),
+            (
+                "[[resource]]\nlisten = 1\n[[resource]]\na = 1\nlisten = \"b\"\nlisten = 1",
+                "6: resource[1].listen: it is already set in line 5",
+                "remove one",
+            ),
+            (
+                "listen = \"127.0.0.1:3000\"  // hunter2\n",
+                "1: listen: a comment begins with #, not //",
+                "",
+            ),
+            (
+                "listen = \"a\",\n",
+                "1: listen: remove the \",\"",
+                "one key on each line",
+            ),
+            (
+                "[[resource]]\nupstream = { \"http\": \"hunter2\" }\n",
+                "2: resource[0].upstream: write = instead of the colon",
+                "",
+            ),
+            (
+                "[session]\nmax_total = 99999999999999999999\n",
+                "2: session.max_total: the number has too many digits",
+                "such as max_total = 100000",
+            ),
+            (
+                "[limits]\nmax_body = 4MB\n",
+                "2: limits.max_body: ",
+                "max_body = 4194304",
+            ),
+            (
+                "[resource]\n[resource]\n",
+                "2: [resource] is there twice",
+                "write [[resource]] for each",
             ),
             ("realm = “mcp”\n", "1: realm: ", "typographic"),
             ("key = \"C:\\Users\\x\"\n", "1: key: ", "backslash twice"),
@@ -195,8 +306,8 @@ mod tests {
             ),
             (
                 "[session]\n[limits]\n[session]\n",
-                "3: invalid table header duplicate key",
-                "already above",
+                "3: [session] is already in line 1",
+                "move its keys there",
             ),
             ("// comment\n", "1: ", "begin a comment with #"),
         ] {

@@ -49,6 +49,11 @@ impl TomlLines {
         }
     }
 
+    /// The line of a key, if the file has it.
+    pub(crate) fn get(&self, key: &KeyPath) -> Option<usize> {
+        self.lines.get(key).copied()
+    }
+
     /// Whether the table has a header in single brackets.
     pub(crate) fn is_table(&self, key: &KeyPath) -> bool {
         self.tables.contains(key)

@@ -1,7 +1,9 @@
 //! All values of a configuration that do not have the type of their key, and all keys that are
 //! unknown or missing.
 
+mod foreign_names;
 mod lookup;
+mod meant_value;
 mod problem;
 mod unknown_key;
 
@@ -11,10 +13,10 @@ use figment::{
     value::{Dict, Tag, Value},
 };
 
-use super::{Config, Diagnostic, KeyPath, Segment, TomlLines};
+use super::{Config, Diagnostic, KeyPath, Places, Segment, TomlLines};
 use lookup::last_name;
 use problem::{Problem, is_table_in_array};
-use unknown_key::{KeyFix, synonym};
+use unknown_key::KeyFix;
 
 /// The most errors that are searched for. Each causes another reading of the configuration.
 const MAX_ERRORS: usize = 100;
@@ -34,7 +36,8 @@ pub(super) struct TypeErrors {
 ///
 /// serde stops at the first error. So each invalid value is replaced by a valid one, and the
 /// configuration is read again. The number of errors is bounded.
-pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
+pub(super) fn find(mut root: Value, places: &Places) -> TypeErrors {
+    let lines = places.lines();
     let mut found: Vec<Found> = Vec::new();
     let mut repaired = None;
     let mut replaced = Vec::new();
@@ -51,7 +54,7 @@ pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
         if !found.iter().any(|known| key.starts_with(&known.key)) {
             found.push(Found {
                 key: key.clone(),
-                problem: Problem::of(&error, &key, &root, lines),
+                problem: Problem::of(&error, &key, &root, places),
             });
         }
         match repair(&mut root, &error, key, lines) {
@@ -60,7 +63,7 @@ pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
         }
     }
     TypeErrors {
-        errors: without_renamed(found),
+        errors: without_renamed(found, places),
         repaired,
         replaced,
     }
@@ -83,7 +86,7 @@ impl Found {
 }
 
 /// Combines a missing key with the unknown key that was written in its place, or in another table.
-fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
+fn without_renamed(mut found: Vec<Found>, places: &Places) -> Vec<Diagnostic> {
     let is_missing = |found: &&Found| matches!(found.problem, Problem::Missing(_));
     let missing: Vec<KeyPath> = found
         .iter()
@@ -91,7 +94,7 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
         .map(|found| found.key.clone())
         .collect();
     for key in missing {
-        let name = last_name(&key).to_owned();
+        let name = last_name(&key);
         let table = key.parent();
         // A top-level key in a table has an error that names it.
         let is_moved = table.as_ref().is_some_and(KeyPath::is_root)
@@ -100,32 +103,47 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
                     last_name(&other.key) == name || *fix == KeyFix::RemoveHeader
                 })
             });
-        let in_table = |other: &Found| other.fix().is_some() && other.key.parent() == table;
-        let is_suggestion =
-            |fix: &KeyFix| matches!(fix, KeyFix::Rename(suggested) if *suggested == name);
-        let is_suggested = found
-            .iter()
-            .any(|other| in_table(other) && other.fix().is_some_and(is_suggestion));
-        let mut unknown = found
-            .iter_mut()
-            .filter(|other| in_table(other) && synonym(&other.key).is_none());
-        let only = match (unknown.next(), unknown.next()) {
-            (Some(only), None) if !is_moved && !is_suggested => Some(only),
-            _ => None,
-        };
-        let is_renamed = only.is_some();
-        if let Some(only) = only {
-            only.problem = Problem::UnknownKey(KeyFix::RenameToMissing(name));
+        let is_named = found.iter().any(|other| {
+            other.key.parent() == table && other.fix().is_some_and(|fix| fix.names(name))
+        });
+        if is_moved || is_named {
+            found.retain(|other| other.key != key);
+            continue;
         }
-        if is_moved || is_suggested || is_renamed {
+        if let Some(position) = position_of_renamed(&found, name, table.as_ref()) {
+            found[position].problem = Problem::UnknownKey(KeyFix::RenameToMissing(name.to_owned()));
             found.retain(|other| other.key != key);
         }
     }
     let diagnostic = |Found { key, problem }| Diagnostic {
-        text: problem.text(&key),
+        text: problem.text(&key, places),
         key,
     };
     found.into_iter().map(diagnostic).collect()
+}
+
+/// Returns the position of the unknown key of the table that is the missing key under another name:
+/// the one that is similar to it, or the only one for which nothing better is known.
+fn position_of_renamed(found: &[Found], name: &str, table: Option<&KeyPath>) -> Option<usize> {
+    let positions_of = |is_wanted: &dyn Fn(&KeyFix) -> bool| -> Vec<usize> {
+        let in_table = |other: &Found| {
+            other.key.parent().as_ref() == table && other.fix().is_some_and(is_wanted)
+        };
+        let numbered = found.iter().enumerate();
+        numbered
+            .filter(|(_, other)| in_table(other))
+            .map(|(position, _)| position)
+            .collect()
+    };
+    let similar =
+        positions_of(&|fix| matches!(fix, KeyFix::Rename(suggested) if *suggested == name));
+    match (
+        similar.as_slice(),
+        positions_of(&KeyFix::can_be_renamed).as_slice(),
+    ) {
+        ([first, ..], _) | ([], [first]) => Some(*first),
+        _ => None,
+    }
 }
 
 /// The key that an error is about.

@@ -168,6 +168,62 @@ fn all_mistakes_of_a_table_are_named() {
     });
 }
 
+/// J9: one mistake causes one error, and errors of lifetimes do not hide each other.
+#[test]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
+fn mistakes_of_a_broker_are_independent() {
+    Jail::expect_with(|jail| {
+        jail.clear_env();
+        let provider = "[[broker.provider]]\nkind = \"oidc\"\nissuer = \"https://a.example\"\nclient_id = \"x\"\n\
+                        client_secret = { file = \"portcullis.toml\" }\n";
+        for (broker, resource, expected) in [
+            (
+                "access_token_lifetime = \"2d\"\nrecheck = \"2d\"\nmax_unchecked = \"1d\"",
+                "",
+                &[
+                    "6: broker.access_token_lifetime = \"2d\" is outside 1m to 24h",
+                    "8: broker.max_unchecked = \"1d\" is shorter than recheck = \"2d\"",
+                ][..],
+            ),
+            (
+                "scope_descriptions = { \"mcp:tools\" = \"Use the tools\" }",
+                "auth = \"none\"\n",
+                &["16: resource[0].auth = \"none\" beside a [broker]"],
+            ),
+            (
+                "remember_consent = true",
+                "issuers = [\"https://a.example\"]\n",
+                &[
+                    "16: resource[0].issuers has \"https://a.example\", and no [[issuer]] has exactly this identifier; the [broker] \
+                   issues the tokens: write \"https://mcp.example.com\"",
+                ],
+            ),
+        ] {
+            let text = SOUND
+                .replace(
+                    "[[issuer]]\nissuer = \"https://auth.example.com/realms/prod\"\n",
+                    "",
+                )
+                .replace(
+                    "\n[[resource]]",
+                    &format!("\n[broker]\n{broker}\n\n{provider}\n[[resource]]"),
+                )
+                .replace(ENDPOINT, &format!("{ENDPOINT}\n{resource}"));
+            jail.create_file("portcullis.toml", &text)?;
+            let lines = lines();
+            assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+            for (line, expected) in lines.iter().zip(expected) {
+                let expected = format!("portcullis.toml:{expected}");
+                assert!(line.starts_with(&expected), "{lines:#?} {expected}");
+            }
+        }
+        Ok(())
+    });
+}
+
 /// J9: files that cannot be read, and variables of the environment.
 #[test]
 #[expect(
@@ -213,6 +269,45 @@ fn other_sources_are_named() {
                 "PORTCULLIS_LISTN",
                 "127.0.0.1:1",
                 "PORTCULLIS_LISTN: listn is not a known key; did you mean `listen`?",
+            ),
+            (
+                "PORTCULLIS_SESSION_IDLE_TIMEOUT",
+                "10m",
+                "PORTCULLIS_SESSION_IDLE_TIMEOUT: session_idle_timeout is not a known key; did you mean \
+                 PORTCULLIS_SESSION__IDLE_TIMEOUT, with two underscores?",
+            ),
+            (
+                "PORTCULLIS_LISTEN",
+                "3000",
+                "PORTCULLIS_LISTEN: listen is an integer; expected a string, such as PORTCULLIS_LISTEN=127.0.0.1:3000",
+            ),
+            (
+                "PORTCULLIS_TRUSTED_PROXIES",
+                "10.0.0.0/8,192.168.0.0/16",
+                "PORTCULLIS_TRUSTED_PROXIES: trusted_proxies is a string; expected an array, such as \
+                 PORTCULLIS_TRUSTED_PROXIES='[\"10.0.0.0/8\"]'",
+            ),
+            (
+                "PORTCULLIS_RESOURCE__0__ENDPOINT",
+                "/x",
+                "PORTCULLIS_RESOURCE__0__ENDPOINT: resource[0].endpoint is in a list, and can only be set in the file",
+            ),
+            (
+                "PORTCULLIS_RESOURCE_ENDPOINT",
+                "/x",
+                "PORTCULLIS_RESOURCE_ENDPOINT: resource_endpoint is not a known key; keys of [[resource]] can only be set in \
+                 the file",
+            ),
+            (
+                "PORTCULLIS_ADMIN__METRICS_TOKEN",
+                "{ env = \"A\" }",
+                "PORTCULLIS_ADMIN__LISTEN: admin.listen is missing; set PORTCULLIS_ADMIN__LISTEN=127.0.0.1:9900",
+            ),
+            (
+                "PORTCULLIS_BROKER__RECHECK",
+                "30",
+                "PORTCULLIS_BROKER__RECHECK: broker.recheck is an integer; expected a duration with a unit, such as \
+                 PORTCULLIS_BROKER__RECHECK=",
             ),
         ] {
             jail.set_env(variable, value);

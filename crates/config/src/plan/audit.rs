@@ -1,8 +1,9 @@
 use std::{fmt::Display, fs, ops::RangeInclusive, path::Path};
 
 use crate::{
-    Diagnostics, SecretError, SecretSource, Span,
+    Diagnostics, KeyPath, SecretError, SecretSource, Span,
     file::{Audit, AuditTarget},
+    schema,
 };
 use anyhow::{anyhow, ensure};
 use portcullis_audit::{
@@ -130,11 +131,7 @@ fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation
             .transpose(),
     );
     let is_age_valid = errors.take("rotate_age", rotate_age.map(check_age).transpose());
-    let is_keep_valid = errors.take(
-        "keep",
-        keep.map(|keep| check_range("keep", keep, &FILES))
-            .transpose(),
-    );
+    let is_keep_valid = errors.take("keep", keep.map(check_keep).transpose());
     let rotation = Rotation {
         size,
         age: rotate_age.map(|age| age.0),
@@ -187,13 +184,22 @@ fn check_range<T: PartialOrd + Display>(
     value: T,
     range: &RangeInclusive<T>,
 ) -> anyhow::Result<()> {
+    let unit = schema::unit(&KeyPath::from_names(["audit", name]));
     ensure!(
         range.contains(&value),
-        "audit.{name} = {value} is outside {} to {}",
+        "audit.{name} = {value} is outside {} to {}{unit}",
         range.start(),
         range.end()
     );
     Ok(())
+}
+
+fn check_keep(keep: usize) -> anyhow::Result<()> {
+    ensure!(
+        keep > 0,
+        "audit.keep = 0 keeps no file; leave it out to keep all"
+    );
+    check_range("keep", keep, &FILES)
 }
 
 fn check_usage_interval(interval: Span) -> anyhow::Result<()> {
@@ -270,7 +276,7 @@ mod tests {
         for (audit, message) in [
             (
                 &*format!("{FILE}rotate_size = 65535"),
-                "audit.rotate_size = 65535 is outside 65536 to 1099511627776",
+                "audit.rotate_size = 65535 is outside 65536 to 1099511627776 bytes",
             ),
             (
                 &format!("{FILE}rotate_age = \"59s\""),
@@ -282,7 +288,7 @@ mod tests {
             ),
             (
                 &format!("{FILE}rotate_age = \"24h\"\nkeep = 0"),
-                "audit.keep = 0 is outside 1 to 100000",
+                "audit.keep = 0 keeps no file; leave it out to keep all",
             ),
             (
                 &format!("{FILE}rotate_size = 0\nkeep = 2"),

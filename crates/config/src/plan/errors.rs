@@ -45,6 +45,14 @@ fn follows(found: &Diagnostic, replaced: &[KeyPath]) -> bool {
     {
         return true;
     }
+    // It compares its key with the replaced one, and names that: "set audit.rotate_size".
+    let names = |replaced: &KeyPath| {
+        let mut words = found.text.split([' ', ',', ';', ':']).skip(1);
+        words.any(|word| word == replaced.to_string())
+    };
+    if replaced.iter().any(names) {
+        return true;
+    }
     let has_error_in = |name: &str| {
         replaced
             .iter()
@@ -118,6 +126,12 @@ mod tests {
                     "scope_descriptions = { a = \"A\" }\nrefresh_reuse = \"2h\"",
                     "scopes_supported = \"a\"",
                     "5 broker.refresh_reuse|8 broker.provider[0].kind|15 resource[0].scopes_supported",
+                ),
+                // Without the size, no file is rotated.
+                (
+                    "[audit]\ntarget = \"stdout\"\nrotate_size = \"100MB\"\nkeep = 5",
+                    "",
+                    "6 audit.rotate_size|10 broker.provider[0].kind",
                 ),
                 // Without the broker, the resource has no issuer.
                 (

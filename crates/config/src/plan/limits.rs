@@ -1,6 +1,6 @@
 //! Limits: validation of `[limits]`, apart from rates.
 
-use crate::{Diagnostics, Span, file::Limits};
+use crate::{Diagnostics, KeyPath, Span, file::Limits, schema, size};
 
 /// The largest `max_body`, in bytes.
 const MAX_BODY: usize = 1 << 30;
@@ -31,8 +31,8 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
     } = *limits;
     let counts = [
         ("max_body", max_body, 1 << 10..=MAX_BODY),
-        // With an invalid `max_body`, the range is not empty, so that a valid budget has no error.
-        ("body_budget", body_budget, max_body.min(MAX_BODY)..=1 << 36),
+        // `max_body` has its own error, below.
+        ("body_budget", body_budget, 1 << 10..=1 << 36),
         ("max_depth", max_depth, 8..=127),
         ("max_token", max_token, 1 << 10..=64 << 10),
         ("max_connections", max_connections, 1..=1_000_000),
@@ -64,12 +64,30 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
     };
     for (name, value, range) in counts {
         if !range.contains(&value) {
+            let unit = schema::unit(&KeyPath::from_names(["limits", name]));
+            let fix = match unit {
+                "" => String::new(),
+                _ => size::if_mebibytes(value as u64, *range.end() as u64),
+            };
             reject(format!(
-                "limits.{name} = {value} is outside {} to {}",
+                "limits.{name} = {value} is outside {} to {}{unit}{fix}",
                 range.start(),
                 range.end()
             ));
         }
+    }
+    if max_body > body_budget && max_body <= MAX_BODY {
+        // A budget that is not in the file is not to blame.
+        reject(if body_budget == Limits::default().body_budget {
+            format!(
+                "limits.max_body = {max_body} is above {body_budget}, the default of body_budget, which is the size of all \
+                 bodies together; make it smaller, or set body_budget"
+            )
+        } else {
+            format!(
+                "limits.body_budget = {body_budget} is below max_body = {max_body}, the size of one body; make it larger"
+            )
+        });
     }
     for (name, value, longest) in times {
         if !(Span::secs(1)..=longest).contains(&value) {

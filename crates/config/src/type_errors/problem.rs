@@ -9,16 +9,19 @@ use figment::{
 };
 
 use super::{
+    foreign_names::{Meaning, meaning},
     lookup::{get, last_name},
+    meant_value::{self, switch},
     unknown_key::KeyFix,
 };
 use crate::{
-    KeyPath, Segment, Span, TomlLines,
+    KeyPath, Places, Segment, Span, TomlLines,
     file::BrokerProviderKind,
     schema,
     similar::similar,
     toml_text,
     type_names::{expected_type, type_of},
+    variables,
 };
 
 /// The similarity from which one of a few values is suggested, from 0 to 1. Lower than for keys,
@@ -39,7 +42,8 @@ pub(super) enum Problem {
 
 impl Problem {
     /// Returns the problem that an error is about.
-    pub(super) fn of(error: &Error, key: &KeyPath, root: &Value, lines: &TomlLines) -> Self {
+    pub(super) fn of(error: &Error, key: &KeyPath, root: &Value, places: &Places) -> Self {
+        let lines = places.lines();
         if is_table_in_array(key, lines) {
             let header = key.header();
             return Self::InvalidValue(format!(
@@ -48,14 +52,14 @@ impl Problem {
         }
         match &error.kind {
             Kind::UnknownField(name, known) => {
-                Self::UnknownKey(KeyFix::of(key, name, known, root, lines))
+                Self::UnknownKey(KeyFix::of(key, name, known, root, places))
             }
-            Kind::MissingField(_) => Self::Missing(example_for(key, root)),
+            Kind::MissingField(_) => Self::Missing(example_for(key, root, places)),
             Kind::UnknownVariant(name, known) => {
                 Self::InvalidValue(unknown_value(key, name, known, root))
             }
             Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
-                Self::InvalidValue(wrong_type(key, found, expected, root, lines))
+                Self::InvalidValue(wrong_type(key, found, expected, root, places))
             }
             kind => {
                 let text = kind.to_string();
@@ -65,6 +69,10 @@ impl Problem {
                     .filter(|line| !line.is_empty())
                     .collect::<Vec<_>>()
                     .join(" ");
+                let message = match message.strip_suffix(Span::FIX) {
+                    Some(problem) => format!("{problem}; {}", duration_fix(key, root, places)),
+                    None => message,
+                };
                 Self::InvalidValue(if key.is_root() {
                     message
                 } else {
@@ -79,10 +87,10 @@ impl Problem {
     /// A value that has the wrong type, or is not one of the known ones, is not in it: it can be a
     /// misplaced secret. The error of a value that has the right type and is invalid can contain
     /// the value.
-    pub(super) fn text(&self, key: &KeyPath) -> String {
+    pub(super) fn text(&self, key: &KeyPath, places: &Places) -> String {
         match self {
             Self::UnknownKey(fix) => fix.text(key),
-            Self::Missing(example) => missing(key, example.as_deref()),
+            Self::Missing(example) => missing(key, example.as_deref(), places),
             Self::InvalidValue(text) => text.clone(),
         }
     }
@@ -91,26 +99,20 @@ impl Problem {
 /// Returns the text for a value, or for a member of a table, that is not one of the known ones.
 fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> String {
     let last = last_name(key);
-    let listed = known
-        .iter()
-        .map(|name| toml_text::string(name))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let suggestion = similar(name, known, SIMILAR_VALUE);
+    let listed = match schema::choices(key) {
+        choices if choices.is_empty() => known.iter().map(|name| toml_text::string(name)).collect(),
+        choices => choices,
+    }
+    .join(", ");
+    let suggestion = switch(name, known).or_else(|| similar(name, known, SIMILAR_VALUE));
     if get(root, key).is_some_and(|value| value.as_dict().is_some()) {
         let member = toml_text::string(name);
-        return match suggestion {
-            _ if known.contains(&"unix") && matches!(name, "path" | "socket") => format!(
-                "{key} has the unknown member {member}; write the socket and the path of requests together: \
-                 {last} = {{ unix = \"/path/to/socket:/request/path\" }}"
-            ),
-            Some(suggestion) => {
-                format!(
-                    "{key} has the unknown member {member}; did you mean `{suggestion}`? known are {listed}"
-                )
-            }
-            None => format!("{key} has the unknown member {member}; write one of {listed}"),
+        let fix = match (meaning(&key.name(name), false), suggestion) {
+            (Some(Meaning::Write(fix)), _) => fix.to_owned(),
+            (_, Some(suggestion)) => format!("did you mean `{suggestion}`? known are {listed}"),
+            _ => format!("write one of {listed}"),
         };
+        return format!("{key} has the unknown member {member}; {fix}");
     }
     // These values are written as tables.
     for (form, is_meant) in [
@@ -130,12 +132,15 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> Str
     }
 }
 
-fn missing(key: &KeyPath, example: Option<&str>) -> String {
+fn missing(key: &KeyPath, example: Option<&str>, places: &Places) -> String {
     match key.to_string().as_str() {
         "resource" => {
             "resource is missing; add a [[resource]] with `endpoint` and `upstream`".to_owned()
         }
         name => match example {
+            Some(example) if places.variable(key).is_some() => {
+                format!("{name} is missing; set {example}")
+            }
             Some(example) => format!("{name} is missing; add {example}"),
             None => format!("{name} is missing; add it"),
         },
@@ -147,44 +152,80 @@ fn wrong_type(
     found: &Actual,
     expected: &str,
     root: &Value,
-    lines: &TomlLines,
+    places: &Places,
 ) -> String {
     if matches!(found, Actual::Map)
         && schema::type_name(key) == Some("array")
-        && lines.is_table(key)
+        && places.lines().is_table(key)
     {
         let header = key.header();
         return format!("{key} is a single table; write [[{header}]] instead of [{header}]");
     }
-    if is_negative(found) && is_never_negative(expected) {
-        let example = example_for(key, root).map(|example| format!(", such as {example}"));
-        return format!(
-            "{key} must not be negative; expected {}{}",
-            expected_type(expected),
-            example.unwrap_or_default()
-        );
-    }
-    let type_of_key = schema::type_name(key);
-    let is_quoted = |value: Option<&Value>| match (value.and_then(Value::as_str), type_of_key) {
-        (Some(text), Some("integer")) => text.trim().parse::<i64>().is_ok(),
-        (Some(text), Some("boolean")) => matches!(text, "true" | "false"),
-        _ => false,
-    };
-    let fix = if is_quoted(get(root, key)) {
-        "; write it without quotes".to_owned()
-    } else if matches!(found, Actual::Map) && type_of_key == Some("array") {
-        let example = example_for(key, root).map(|example| format!(": {example}"));
-        format!("; put brackets around it{}", example.unwrap_or_default())
-    } else {
-        example_for(key, root)
+    let such_as = || {
+        example_for(key, root, places)
             .map(|example| format!(", such as {example}"))
             .unwrap_or_default()
     };
-    format!(
-        "{key} is {}; expected {}{fix}",
-        type_of(found),
-        expected_type(expected)
-    )
+    let expected_text = expected_value(key, expected);
+    if is_negative(found) && is_never_negative(expected) {
+        return format!(
+            "{key} must not be negative; expected {expected_text}{}",
+            such_as()
+        );
+    }
+    if let Some(fix) = meant_value::choice(key, found) {
+        return format!("{key} is {}; {fix}", type_of(found));
+    }
+    let fix = match meant_value::fix(key, found, get(root, key)) {
+        Some(fix) => format!("; {fix}"),
+        None if matches!(found, Actual::Map) && schema::type_name(key) == Some("array") => {
+            let example = example_for(key, root, places).map(|example| format!(": {example}"));
+            format!("; put brackets around it{}", example.unwrap_or_default())
+        }
+        None => such_as() + &in_seconds(expected, found),
+    };
+    format!("{key} is {}; expected {expected_text}{fix}", type_of(found))
+}
+
+/// Returns what the value of a key must be: one of a few values, or of a type, as serde names it.
+fn expected_value(key: &KeyPath, expected: &str) -> String {
+    let choices = schema::choices(key);
+    if expected.starts_with("enum") && !choices.is_empty() {
+        return format!("one of {}", choices.join(", "));
+    }
+    match expected_type(expected) {
+        "a non-negative integer" if !schema::unit(key).is_empty() => "a number of bytes".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Returns the duration that a number probably is, in addition to the example.
+fn in_seconds(expected: &str, found: &Actual) -> String {
+    match found {
+        Actual::Unsigned(number) if expected == Span::EXPECTED => or_seconds(*number),
+        Actual::Signed(number) if expected == Span::EXPECTED => {
+            u128::try_from(*number).map(or_seconds).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+fn or_seconds(number: u128) -> String {
+    format!(", or \"{number}s\" for seconds")
+}
+
+/// Returns what to write instead of a text that is not a duration.
+fn duration_fix(key: &KeyPath, root: &Value, places: &Places) -> String {
+    let number = get(root, key).and_then(Value::as_str);
+    let number = number.and_then(|text| text.trim().parse::<u128>().ok());
+    let seconds = number.map(or_seconds).unwrap_or_default();
+    match (example(key, places), schema::example(key)) {
+        (Some(example), _) if places.variable(key).is_some() => {
+            format!("write a number and a unit, such as {example}{seconds}")
+        }
+        (_, Some(example)) => format!("write a number and a unit, such as {example}{seconds}"),
+        _ => format!("write a number and a unit, such as \"30m\"{seconds}"),
+    }
 }
 
 fn is_negative(found: &Actual) -> bool {
@@ -208,8 +249,9 @@ pub(super) fn is_table_in_array(key: &KeyPath, lines: &TomlLines) -> bool {
     lines.is_array_of_tables(key) && schema::type_name(key) == Some("object")
 }
 
-/// A line for the key, as in TOML. That of a provider of the broker is for the kind of provider.
-fn example_for(key: &KeyPath, root: &Value) -> Option<String> {
+/// A line for the key, as in TOML, or the assignment of its variable, if that sets it. That of a
+/// provider of the broker is for the kind of provider.
+fn example_for(key: &KeyPath, root: &Value, places: &Places) -> Option<String> {
     let names: Vec<&str> = key.names().collect();
     let kind = || {
         let kind = get(root, &key.parent()?.name("kind"))?;
@@ -225,18 +267,17 @@ fn example_for(key: &KeyPath, root: &Value) -> Option<String> {
         }
         _ => None,
     }
-    .or_else(|| example(key))
+    .or_else(|| example(key, places))
 }
 
-/// A line for the key, as in TOML.
-fn example(key: &KeyPath) -> Option<String> {
+fn example(key: &KeyPath, places: &Places) -> Option<String> {
     let is_item = matches!(key.segments().last(), Some(Segment::Index(_)));
     let key = if is_item { &key.parent()? } else { key };
-    Some(format!(
-        "{} = {}",
-        last_name(key),
-        toml_text::value(schema::example(key)?)?
-    ))
+    let value = schema::example(key)?;
+    if places.variable(key).is_some() {
+        return variables::assignment(key, value);
+    }
+    Some(format!("{} = {}", last_name(key), toml_text::value(value)?))
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 
 use figment::value::Value;
 
-use super::lookup::{get, last_name};
-use crate::{KeyPath, Segment, TomlLines, schema, similar::similar};
+use super::{
+    foreign_names::{Meaning, meaning},
+    lookup::get,
+};
+use crate::{KeyPath, Places, schema, similar::similar, variables};
 
 /// The similarity from which a key is suggested in place of another one, from 0 to 1. Chosen with
 /// the mistakes in `command/check/mistakes`: their misspellings are similar by 0.89 (`Listen`) or
@@ -18,12 +21,14 @@ const TYPO: f64 = 0.95;
 /// How to fix a key that is not known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KeyFix {
-    /// The name is known from other programs.
-    Synonym(&'static str),
+    /// What to write instead of a name of another program, or of a key that is close to a known one.
+    Write(String),
     /// It is a top-level key in a table. With the line and the header of the first table.
     MoveAbove(Option<(usize, String)>),
     /// It is a key of other tables, with these headers.
     MoveTo(Vec<String>),
+    /// It is a table that belongs into another one, with one of these headers.
+    WriteHeader(Vec<String>),
     /// It is probably a misspelling of this key of the same table.
     Rename(&'static str),
     /// It is probably another name for this key of the same table, which is missing.
@@ -41,11 +46,22 @@ impl KeyFix {
         name: &str,
         known: &'static [&'static str],
         root: &Value,
-        lines: &TomlLines,
+        places: &Places,
     ) -> Self {
         let table = key.parent().unwrap_or_default();
-        if let Some(fix) = synonym(key) {
-            return Self::Synonym(fix);
+        let lines = places.lines();
+        let is_table = lines.is_table(key) || lines.is_array_of_tables(key);
+        let of_variable = || {
+            places.variable(key)?;
+            variables::meant(&table, name)
+        };
+        if let Some(fix) = of_variable().or_else(|| secret_source(&table, name, known)) {
+            return Self::Write(fix);
+        }
+        match meaning(key, is_table) {
+            Some(Meaning::Key(name)) => return Self::Rename(name),
+            Some(Meaning::Write(fix)) => return Self::Write(fix.to_owned()),
+            None => {}
         }
         if !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name) {
             return Self::MoveAbove(
@@ -54,25 +70,41 @@ impl KeyFix {
                     .map(|(line, header)| (line, header.to_owned())),
             );
         }
-        let (elsewhere, suggestion) =
-            (tables_with(name, &table), similar(name, known, SIMILAR_KEY));
-        let is_typo = similar(name, known, TYPO).is_some();
-        // At the top level, a similar key wins: the name of a key in a table is seldom written
-        // there without its table.
-        if !elsewhere.is_empty() && !is_typo && (suggestion.is_none() || !table.is_root()) {
-            return Self::MoveTo(elsewhere);
+        // A known name of another table can be a misspelling here.
+        if similar(name, known, TYPO).is_none() {
+            let headers = within(schema::tables_named(name), &table);
+            if is_table && !headers.is_empty() {
+                return Self::WriteHeader(headers);
+            }
+            let elsewhere = within(schema::tables_with(name), &table);
+            if !elsewhere.is_empty() {
+                return Self::MoveTo(elsewhere);
+            }
         }
-        match suggestion {
+        match similar(name, known, SIMILAR_KEY) {
             Some(suggestion) => Self::Rename(suggestion),
-            None if holds_top_level_keys(key, root, lines) => Self::RemoveHeader,
+            None if holds_top_level_keys(key, root, places) => Self::RemoveHeader,
             None => Self::Remove(known),
         }
+    }
+
+    /// Whether the text names the missing key `name` of the same table.
+    pub(super) fn names(&self, name: &str) -> bool {
+        matches!(self, Self::Write(fix) if fix.contains(&format!("{name} = ")))
+    }
+
+    /// Whether the key can be another name for a missing key of its table: it has no better fix.
+    pub(super) fn can_be_renamed(&self) -> bool {
+        matches!(
+            self,
+            Self::MoveTo(_) | Self::WriteHeader(_) | Self::RemoveHeader | Self::Remove(_)
+        )
     }
 
     /// Returns the text for the unknown `key`.
     pub(super) fn text(&self, key: &KeyPath) -> String {
         match self {
-            Self::Synonym(fix) => format!("{key} is not a known key; {fix}"),
+            Self::Write(fix) => format!("{key} is not a known key; {fix}"),
             Self::MoveAbove(first) => {
                 let first = first
                     .as_ref()
@@ -86,6 +118,9 @@ impl KeyFix {
                 "{key} is not a known key; move it to {}",
                 tables.join(" or ")
             ),
+            Self::WriteHeader(headers) => {
+                format!("{key} is not a known table; write {}", headers.join(" or "))
+            }
             Self::Rename(name) => format!("{key} is not a known key; did you mean `{name}`?"),
             Self::RenameToMissing(name) => {
                 format!("{key} is not a known key; did you mean `{name}`, which is missing?")
@@ -103,45 +138,40 @@ impl KeyFix {
     }
 }
 
-/// Returns the headers of the tables with a key of this name. If some are in `table`, only those:
-/// the key was probably written before their header instead of after it.
-fn tables_with(name: &str, table: &KeyPath) -> Vec<String> {
-    let mut found = schema::tables_with(name);
+/// Returns the headers that are in `table`, if there are some: the key was probably written before
+/// their header instead of after it. Otherwise all.
+fn within(mut headers: Vec<String>, table: &KeyPath) -> Vec<String> {
     let within = format!("{}.", table.header());
     let is_within = |header: &String| header.trim_start_matches('[').starts_with(&within);
-    if found.iter().any(is_within) {
-        found.retain(is_within);
+    if headers.iter().any(is_within) {
+        headers.retain(is_within);
     }
-    found
+    headers
 }
 
-/// The fix for a name that other programs use.
-pub(super) fn synonym(key: &KeyPath) -> Option<&'static str> {
-    let table = key.parent().unwrap_or_default();
-    let is_resource =
-        matches!(table.segments().first(), Some(Segment::Name(first)) if first == "resource");
-    Some(match last_name(key) {
-        "port" | "bind" | "address" if table.is_root() => {
-            "write address and port in listen = \"127.0.0.1:3000\""
-        }
-        "log" | "logging" | "log_level" if table.is_root() => {
-            "remove it, and set the environment variable PORTCULLIS_LOG, such as PORTCULLIS_LOG=debug"
-        }
-        "metrics" | "prometheus" if table.is_root() => "write [admin], which serves /metrics",
-        "cors" if table.is_root() || is_resource => {
-            "remove it; allowed_origins of [[resource]] narrows the origins"
-        }
-        "enabled" | "enable" if !table.is_root() => {
-            "remove it; a table takes effect by being in the file"
-        }
-        _ => return None,
-    })
+/// The fix for a secret's key with its source in the name, such as `client_secret_file`.
+fn secret_source(table: &KeyPath, name: &str, known: &[&str]) -> Option<String> {
+    [("_env", "env", "NAME"), ("_file", "file", "/path")]
+        .into_iter()
+        .find_map(|(ending, source, example)| {
+            let stem = name
+                .strip_suffix(ending)
+                .filter(|stem| known.contains(stem))?;
+            let source = format!("{{ {source} = \"{example}\" }}");
+            let key = table.name(stem);
+            if schema::is_secret(&key) {
+                Some(format!("write {stem} = {source}"))
+            } else {
+                schema::is_secret(&key.index(0)).then(|| format!("write {stem} = [{source}]"))
+            }
+        })
 }
 
 /// Whether this is a table at the top of the file that contains keys that belong above all tables.
-fn holds_top_level_keys(key: &KeyPath, root: &Value, lines: &TomlLines) -> bool {
+fn holds_top_level_keys(key: &KeyPath, root: &Value, places: &Places) -> bool {
     let top_level = schema::keys_of(&KeyPath::default());
-    let is_at_top = key.parent().is_some_and(|parent| parent.is_root()) && lines.is_table(key);
+    let is_at_top =
+        key.parent().is_some_and(|parent| parent.is_root()) && places.lines().is_table(key);
     let members = get(root, key).and_then(Value::as_dict);
     is_at_top
         && members.is_some_and(|members| {
@@ -158,7 +188,7 @@ mod tests {
     use figment::Figment;
 
     use super::*;
-    use crate::TomlFile;
+    use crate::{TomlFile, type_errors::lookup::last_name};
 
     const RESOURCE: &[&str] = &["endpoint", "required_claims", "required_scopes", "upstream"];
 
@@ -168,9 +198,11 @@ mod tests {
             let file = TomlFile::parse(Path::new(""), file).unwrap();
             let root: Value = Figment::from(&file).extract().unwrap();
             let path = KeyPath::parse(key);
-            KeyFix::of(&path, last_name(&path), known, &root, &file.lines)
+            let places = Places::new(Path::new(""), file.lines, root.clone(), Figment::new());
+            KeyFix::of(&path, last_name(&path), known, &root, &places)
         };
-        let synonym = KeyFix::Synonym("write address and port in listen = \"127.0.0.1:3000\"");
+        let synonym =
+            KeyFix::Write("write address and port in listen = \"127.0.0.1:3000\"".to_owned());
         assert_eq!(fix("port = 1", "port", &["listen"]), synonym);
         let move_above = KeyFix::MoveAbove(Some((1, "[session]".to_owned())));
         assert_eq!(
@@ -198,10 +230,18 @@ mod tests {
             RESOURCE,
         );
         assert_eq!(required_scope, KeyFix::Rename("required_scopes"));
-        // At the top level, a similar key wins over the same key of a table.
         assert_eq!(
             fix("endpoints = 1", "endpoints", &["endpoint"]),
             KeyFix::Rename("endpoint")
+        );
+        // A key of another table is not a misspelling of one that only begins alike.
+        assert_eq!(
+            fix("response_grace = 1", "response_grace", &["resource"]),
+            KeyFix::MoveTo(vec!["[[resource]]".to_owned()])
+        );
+        assert_eq!(
+            fix("[[rule]]\nname = 1", "rule", &["resource"]),
+            KeyFix::WriteHeader(vec!["[[resource.rule]]".to_owned()])
         );
         assert_eq!(
             fix("[server]\nlisten = 1", "server", &["listen"]),
@@ -216,20 +256,31 @@ mod tests {
     /// Below an array of tables, too.
     #[test]
     fn tables_within_the_table_come_first() {
-        assert_eq!(
-            tables_with("cooldown", &KeyPath::parse("issuer[0]")),
-            ["[issuer.jwks]"]
-        );
+        let tables_with =
+            |name, table: &str| within(schema::tables_with(name), &KeyPath::parse(table));
+        assert_eq!(tables_with("cooldown", "issuer[0]"), ["[issuer.jwks]"]);
         let everywhere = schema::tables_with("scopes");
-        let within = tables_with("scopes", &KeyPath::parse("resource[0]"));
+        let within = tables_with("scopes", "resource[0]");
         assert!(
             within.iter().all(|header| header.contains("resource.")),
             "{within:?}"
         );
+        assert_eq!(tables_with("scopes", "session"), everywhere);
+        assert_eq!(tables_with("scopes", ""), everywhere);
+    }
+
+    #[test]
+    fn the_source_of_a_secret_is_not_in_the_name() {
+        let fix =
+            |table: &str, name, known: &[&str]| secret_source(&KeyPath::parse(table), name, known);
         assert_eq!(
-            tables_with("scopes", &KeyPath::parse("session")),
-            everywhere
+            fix("issuer[0]", "client_secret_file", &["client_secret"]).as_deref(),
+            Some("write client_secret = { file = \"/path\" }")
         );
-        assert_eq!(tables_with("scopes", &KeyPath::default()), everywhere);
+        assert_eq!(
+            fix("session", "keys_env", &["keys"]).as_deref(),
+            Some("write keys = [{ env = \"NAME\" }]")
+        );
+        assert_eq!(fix("issuer[0]", "client_id_env", &["client_id"]), None);
     }
 }

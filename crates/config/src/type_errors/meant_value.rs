@@ -1,0 +1,66 @@
+//! [`fix`]: what a value of the wrong type was meant to be.
+
+use figment::{error::Actual, value::Value};
+
+use super::lookup::last_name;
+use crate::{KeyPath, schema, size, toml_text};
+
+/// Keys with any text as their value. A number or a boolean there only lacks its quotes.
+const FREE_TEXT: &[&str] = &["client_id", "name", "one_of", "realm", "resource_name"];
+
+/// The choices that switch something on, and off.
+const ON: [&str; 2] = ["on", "required"];
+const OFF: [&str; 2] = ["off", "none"];
+
+/// Returns what to write instead of a value of the wrong type, if the value shows it.
+///
+/// The fix repeats no string: it can be a misplaced secret.
+pub(super) fn fix(key: &KeyPath, found: &Actual, value: Option<&Value>) -> Option<String> {
+    let last = last_name(key);
+    let text = value.and_then(Value::as_str);
+    match (schema::type_name(key)?, found, text) {
+        ("integer", _, Some(text)) if text.trim().parse::<i64>().is_ok() => {
+            Some("write it without quotes".to_owned())
+        }
+        ("boolean", _, Some("true" | "false")) => Some("write it without quotes".to_owned()),
+        ("integer", _, Some(text)) if !schema::unit(key).is_empty() => {
+            Some(format!("write {last} = {}", size::bytes(text)?))
+        }
+        ("string", _, None) if FREE_TEXT.contains(&last) => {
+            let plain = match found {
+                Actual::Unsigned(number) => number.to_string(),
+                Actual::Signed(number) => number.to_string(),
+                Actual::Bool(flag) => flag.to_string(),
+                _ => return None,
+            };
+            Some(format!("write \"{plain}\""))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the choice that a boolean means, and the other one.
+pub(super) fn choice(key: &KeyPath, found: &Actual) -> Option<String> {
+    let choices = schema::choices(key);
+    let of = |words: [&str; 2]| {
+        let mut names = words.iter().map(|name| toml_text::string(name));
+        names.find(|name| choices.contains(name))
+    };
+    let (on, off) = (of(ON)?, of(OFF)?);
+    let (meant, other) = match found {
+        Actual::Bool(true) => (on, off),
+        Actual::Bool(false) => (off, on),
+        _ => return None,
+    };
+    Some(format!("write {} = {meant} (or {other})", last_name(key)))
+}
+
+/// Returns the known name of a choice that is written as one of the usual words for on and off.
+pub(super) fn switch<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let names = match written.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "enabled" | "on" => ON,
+        "false" | "no" | "disabled" | "off" => OFF,
+        _ => return None,
+    };
+    known.iter().copied().find(|name| names.contains(name))
+}
