@@ -304,6 +304,12 @@ fn other_sources_are_named() {
                 "PORTCULLIS_ADMIN__LISTEN: admin.listen is missing; set PORTCULLIS_ADMIN__LISTEN=127.0.0.1:9900",
             ),
             (
+                "PORTCULLIS_BROKER__KEYS",
+                "hunter2",
+                "PORTCULLIS_BROKER__KEYS: broker.keys: a secret is not written into the configuration; name its source: \
+                 PORTCULLIS_BROKER__KEYS__ENV=NAME or PORTCULLIS_BROKER__KEYS__FILE=/path",
+            ),
+            (
                 "PORTCULLIS_BROKER__RECHECK",
                 "30",
                 "PORTCULLIS_BROKER__RECHECK: broker.recheck is an integer; expected a duration with a unit, such as \

@@ -48,7 +48,8 @@ fn follows(found: &Diagnostic, replaced: &[KeyPath]) -> bool {
     // It compares its key with the replaced one, and names that: "set audit.rotate_size".
     let names = |replaced: &KeyPath| {
         let mut words = found.text.split([' ', ',', ';', ':']).skip(1);
-        words.any(|word| word == replaced.to_string())
+        // The name of a key at the top can be a word of the text.
+        replaced.segments().len() > 1 && words.any(|word| word == replaced.to_string())
     };
     if replaced.iter().any(names) {
         return true;

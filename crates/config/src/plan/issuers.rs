@@ -250,7 +250,7 @@ fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
 pub(super) fn check_text(issuer: &str) -> anyhow::Result<()> {
     ensure!(
         issuer.trim() == issuer,
-        "{:?} has a space at its start or end; remove it, and write it as `iss` in the tokens",
+        "{:?} has a space at its start or end; remove it",
         shown_url(issuer)
     );
     Ok(())

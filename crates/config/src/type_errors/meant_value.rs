@@ -12,6 +12,19 @@ const FREE_TEXT: &[&str] = &["client_id", "name", "one_of", "realm", "resource_n
 const ON: [&str; 2] = ["on", "required"];
 const OFF: [&str; 2] = ["off", "none"];
 
+/// Words of people and other programs, and the choices that they mean.
+const WORDS: &[(&[&str], &[&str])] = &[
+    (&["enabled", "on", "true", "yes"], &ON),
+    (&["disabled", "false", "no", "off"], &OFF),
+    (
+        &["aad", "azure", "azure_ad", "azuread", "microsoft"],
+        &["entra"],
+    ),
+    (&["amazon", "aws"], &["cognito"]),
+    (&["google_workspace", "gsuite", "workspace"], &["google"]),
+    (&["generic", "openid", "openid_connect"], &["oidc"]),
+];
+
 /// Returns what to write instead of a value of the wrong type, if the value shows it.
 ///
 /// The fix repeats no string: it can be a misplaced secret.
@@ -55,12 +68,11 @@ pub(super) fn choice(key: &KeyPath, found: &Actual) -> Option<String> {
     Some(format!("write {} = {meant} (or {other})", last_name(key)))
 }
 
-/// Returns the known name of a choice that is written as one of the usual words for on and off.
-pub(super) fn switch<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let names = match written.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "enabled" | "on" => ON,
-        "false" | "no" | "disabled" | "off" => OFF,
-        _ => return None,
-    };
+/// Returns the known name of a choice that is written as one of the usual words for it.
+pub(super) fn word<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let written = written.to_ascii_lowercase();
+    let (_, names) = WORDS
+        .iter()
+        .find(|(words, _)| words.contains(&written.as_str()))?;
     known.iter().copied().find(|name| names.contains(name))
 }

@@ -11,7 +11,7 @@ use figment::{
 use super::{
     foreign_names::{Meaning, meaning},
     lookup::{get, last_name},
-    meant_value::{self, switch},
+    meant_value,
     unknown_key::KeyFix,
 };
 use crate::{
@@ -69,9 +69,13 @@ impl Problem {
                     .filter(|line| !line.is_empty())
                     .collect::<Vec<_>>()
                     .join(" ");
-                let message = match message.strip_suffix(Span::FIX) {
-                    Some(problem) => format!("{problem}; {}", duration_fix(key, root, places)),
-                    None => message,
+                let message = match (message.strip_suffix(Span::FIX), places.variable(key)) {
+                    (Some(problem), _) => format!("{problem}; {}", duration_fix(key, root, places)),
+                    (None, Some(variable)) if schema::is_secret(key) => format!(
+                        "a secret is not written into the configuration; name its source: {variable}__ENV=NAME or \
+                         {variable}__FILE=/path"
+                    ),
+                    _ => message,
                 };
                 Self::InvalidValue(if key.is_root() {
                     message
@@ -104,7 +108,7 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> Str
         choices => choices,
     }
     .join(", ");
-    let suggestion = switch(name, known).or_else(|| similar(name, known, SIMILAR_VALUE));
+    let suggestion = meant_value::word(name, known).or_else(|| similar(name, known, SIMILAR_VALUE));
     if get(root, key).is_some_and(|value| value.as_dict().is_some()) {
         let member = toml_text::string(name);
         let fix = match (meaning(&key.name(name), false), suggestion) {
@@ -211,7 +215,7 @@ fn in_seconds(expected: &str, found: &Actual) -> String {
 }
 
 fn or_seconds(number: u128) -> String {
-    format!(", or \"{number}s\" for seconds")
+    format!(", or \"{number}s\" if it is in seconds")
 }
 
 /// Returns what to write instead of a text that is not a duration.
