@@ -2,7 +2,8 @@
 //! the image.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io,
     net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
@@ -11,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
+use rustix::fs::{Advice, fadvise};
 
 use crate::{
     binaries::{self, Features},
@@ -35,6 +37,8 @@ pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step
         ));
     }
     let program = binaries::path(release, target, Features::Server);
+    drop_cached_pages(&program)
+        .with_context(|| format!("{} cannot be written to the disk", program.display()))?;
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let config = release.deploy("portcullis.toml");
     let mut server = Server::start(&program, port, &config, &release.stage("memory")?)?;
@@ -55,6 +59,14 @@ pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step
         megabytes(resident),
         megabytes(anonymous)
     )))
+}
+
+/// Removes a program that was just linked from the page cache. The kernel maps more pages at once of a
+/// file that it has written than of one that it has read, which adds up to 3 MB.
+fn drop_cached_pages(program: &Path) -> io::Result<()> {
+    let file = File::open(program)?;
+    file.sync_all()?;
+    Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
 /// Returns a value of `/proc/PID/status` in bytes.
