@@ -16,7 +16,7 @@ use thiserror::Error;
 use tracing::{Level, Subscriber};
 use tracing_subscriber::{
     Layer,
-    filter::{ParseError, Targets, filter_fn},
+    filter::{LevelFilter, ParseError, Targets, filter_fn},
     fmt::{MakeWriter, format::Writer, time::FormatTime},
     layer::SubscriberExt as _,
     registry::LookupSpan,
@@ -30,6 +30,8 @@ use crate::timestamp;
 /// The variable that chooses what is logged, in the syntax of
 /// `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
+/// How the targets of this workspace's crates begin.
+const TARGETS: &str = "portcullis";
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,17 +43,26 @@ pub enum LogFormat {
     Json,
 }
 
-/// `PORTCULLIS_LOG` is not a filter.
+/// `PORTCULLIS_LOG` is not a filter, or logs nothing of this program.
 #[derive(Debug, Error)]
-#[error("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`")]
-pub struct FilterError(#[source] Option<ParseError>);
+#[error("{FILTER_VARIABLE} {0}")]
+pub struct FilterError(FilterProblem);
+
+#[derive(Debug, Error)]
+enum FilterProblem {
+    #[error("is not a log filter; try `info` or `portcullis=debug`")]
+    Syntax(#[source] Option<ParseError>),
+    #[error("has the unknown level {0:?}; write error, warn, info, debug, trace or off")]
+    Level(String),
+}
 
 /// Starts logging for the whole process. `level` applies unless `PORTCULLIS_LOG` is set. `writer`
 /// returns standard error, or what changes the lines on their way there; each write has one whole
 /// line.
 ///
 /// # Errors
-/// Fails when `PORTCULLIS_LOG` is not a filter.
+/// Fails when `PORTCULLIS_LOG` is not a filter, or has a word that is not a level in place of one, so
+/// that nothing would be logged.
 ///
 /// # Panics
 /// Panics when the process already has a subscriber.
@@ -79,8 +90,31 @@ pub fn start<W: io::Write + 'static>(
 fn filter(configured: Option<&OsStr>, level: &str) -> Result<Targets, FilterError> {
     let directives = configured
         .map_or(Some(level), OsStr::to_str)
-        .ok_or(FilterError(None))?;
-    directives.parse().map_err(|error| FilterError(Some(error)))
+        .ok_or(FilterError(FilterProblem::Syntax(None)))?;
+    let filter = directives
+        .parse()
+        .map_err(|error| FilterError(FilterProblem::Syntax(Some(error))))?;
+    match unknown_level(directives) {
+        Some(word) => Err(FilterError(FilterProblem::Level(word.to_owned()))),
+        None => Ok(filter),
+    }
+}
+
+/// Returns the first word that is read as the name of a library, and was meant as a level: no part
+/// of the filter is a level or about this program, so that none of its lines would be logged.
+fn unknown_level(directives: &str) -> Option<&str> {
+    let parts = || directives.split(',').map(str::trim);
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let is_meant = |part: &str| is_level(part) || part.starts_with(TARGETS);
+    if parts().any(is_meant) {
+        return None;
+    }
+    parts().find_map(|part| match part.split_once('=') {
+        // A library with its level.
+        Some((name, _)) if !is_level(name) => None,
+        Some((name, _)) => Some(name),
+        None => Some(part),
+    })
 }
 
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty
@@ -115,7 +149,7 @@ where
 /// Returns whether an event may be logged. Below the level of errors, only this workspace's crates
 /// log, regardless of the filter: libraries log whole request heads, tokens included.
 fn is_allowed(metadata: &tracing::Metadata<'_>) -> bool {
-    metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
+    metadata.target().starts_with(TARGETS) || *metadata.level() == Level::ERROR
 }
 
 /// The time of a line, in the format of access lines.

@@ -154,6 +154,39 @@ fn the_filter_is_parsed() {
     }
 }
 
+/// A word in place of a level, with which nothing would be logged, is an error.
+#[test]
+fn an_unknown_level_is_named() {
+    let parse = |configured: &str| filter(Some(configured.as_ref()), "warn");
+    for (configured, word) in [
+        ("verbose", "verbose"),
+        ("information", "information"),
+        ("WARNING", "WARNING"),
+        ("trace=1", "trace"),
+        ("hyper=debug,verbose", "verbose"),
+        ("a\nb", "a\nb"),
+    ] {
+        assert_eq!(
+            parse(configured).unwrap_err().to_string(),
+            format!(
+                "PORTCULLIS_LOG has the unknown level {word:?}; write error, warn, info, debug, trace or off"
+            ),
+            "{configured}"
+        );
+    }
+    for configured in [
+        "WARN",
+        "off",
+        "4",
+        "info,hyper",
+        "portcullis",
+        "portcullis_guard=debug",
+        "hyper=error",
+    ] {
+        assert!(parse(configured).is_ok(), "{configured}");
+    }
+}
+
 /// Lines have colours on a terminal only, and not with `NO_COLOR`.
 #[test]
 fn colours_can_be_switched_off() {
