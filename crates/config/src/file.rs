@@ -17,6 +17,7 @@ mod broker;
 mod ended_status;
 mod issuer;
 mod limits;
+mod one_form;
 mod resource;
 mod session;
 mod shared;

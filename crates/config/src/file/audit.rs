@@ -3,7 +3,9 @@ use std::path::PathBuf;
 use crate::{SecretSource, Span};
 use portcullis_audit::AuditSettings;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::one_form;
 
 /// `[audit]`: the audit trail.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -54,13 +56,25 @@ pub enum WithoutChain {
 }
 
 /// Where the audit trail is written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditTarget {
     /// Standard output.
     Stdout,
     /// A file.
     File(PathBuf),
+}
+
+impl<'de> Deserialize<'de> for AuditTarget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        one_form::read(deserializer, &["stdout", "file"], |form, text| {
+            match (form, text) {
+                ("stdout", None) => Some(Self::Stdout),
+                ("file", text) => text.map(|file| Self::File(file.into())),
+                _ => None,
+            }
+        })
+    }
 }
 
 impl From<WithoutChain> for portcullis_audit::WithoutChain {

@@ -2,9 +2,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use portcullis_endpoint::EndpointSettings;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{RateLimit, Span};
+use super::{RateLimit, Span, one_form};
 
 /// `[[resource]]`: one protected endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -159,7 +159,7 @@ pub enum Sessions {
 }
 
 /// Where admitted requests are sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Upstream {
     /// The built-in MCP server.
@@ -168,6 +168,21 @@ pub enum Upstream {
     Http(String),
     /// A Unix socket: `/path/to/socket`, or `/path/to/socket:/request/path`.
     Unix(String),
+}
+
+impl<'de> Deserialize<'de> for Upstream {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        one_form::read(
+            deserializer,
+            &["demo", "http", "unix"],
+            |form, text| match (form, text) {
+                ("demo", None) => Some(Self::Demo),
+                ("http", text) => text.map(Self::Http),
+                ("unix", text) => text.map(Self::Unix),
+                _ => None,
+            },
+        )
+    }
 }
 
 /// `[[resource.claim]]`, and `claims` of a rule: a requirement on a token's claims. Without a
