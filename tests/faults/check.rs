@@ -255,7 +255,7 @@ const ENTRA: &str = r#"
 base_url = "https://mcp.example.com"
 
 [[issuer]]
-issuer = "https://login.microsoftonline.com/contoso.onmicrosoft.com/v2.0"
+issuer = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"
 
 [[resource]]
 endpoint = "/mcp"
@@ -263,7 +263,8 @@ required_scopes = ["tools"]
 upstream = { http = "http://127.0.0.1:9/mcp" }
 "#;
 
-/// For Microsoft Entra ID, `check` prints notes with the issuers and audiences to configure.
+/// For Microsoft Entra ID, `check` prints notes with the issuers and audiences to configure. Other
+/// issuers are errors.
 #[tokio::test]
 async fn notes_on_entra() {
     let file = Scratch::file("portcullis.toml", ENTRA);
@@ -276,11 +277,8 @@ async fn notes_on_entra() {
         .collect();
     assert_eq!(notes.len(), 2, "{notes:#?}");
     assert!(
-        notes[0].contains("issuer = \"https://login.microsoftonline.com/<tenant ID>/v2.0\""),
-        "{notes:#?}"
-    );
-    assert!(
-        notes[0].contains("issuer = \"https://sts.windows.net/<tenant ID>/\""),
+        notes[0]
+            .contains("issuer = \"https://sts.windows.net/aaaabbbb-0000-cccc-1111-dddd2222eeee/\""),
         "{notes:#?}"
     );
     assert!(
@@ -296,14 +294,19 @@ async fn notes_on_entra() {
         "{report}"
     );
 
-    let file = Scratch::file(
-        "portcullis.toml",
-        &ENTRA.replace("contoso.onmicrosoft.com", "{tenantid}"),
-    );
-    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
-    assert_eq!(checked.code, Some(1), "{checked:?}");
-    assert!(checked.stderr.contains("template"), "{checked:?}");
-    assert!(checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
+    for (tenant, words) in [
+        ("{tenantid}", "template"),
+        ("contoso.onmicrosoft.com", "is not an `iss` of Entra ID"),
+    ] {
+        let file = Scratch::file(
+            "portcullis.toml",
+            &ENTRA.replace("aaaabbbb-0000-cccc-1111-dddd2222eeee", tenant),
+        );
+        let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+        assert_eq!(checked.code, Some(1), "{checked:?}");
+        assert!(checked.stderr.contains(words), "{checked:?}");
+        assert!(checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
+    }
 }
 
 /// J9: editors get the schema of the configuration.

@@ -7,7 +7,7 @@
 //! <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud> for
 //! the hosts.
 
-use crate::file::Issuer;
+use crate::{file::Issuer, shown_url};
 use anyhow::ensure;
 use portcullis_metadata::syntax::is_uuid;
 use portcullis_verifier::ApplicationAudience;
@@ -83,9 +83,44 @@ pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Rejects an issuer at a host of Entra that no token of Entra has.
+pub(super) fn check_issuer(issuer: &str) -> anyhow::Result<()> {
+    let problem = problem(issuer).filter(|_| !can_be_b2c(issuer));
+    ensure!(
+        problem.is_none(),
+        "{:?} {}",
+        shown_url(issuer),
+        problem.unwrap_or_default()
+    );
+    Ok(())
+}
+
+/// Returns the problem of an issuer that no token of Entra ID has, but tokens of the former Azure AD
+/// B2C at the same host could have.
+pub(super) fn doubt(issuer: &str) -> Option<String> {
+    problem(issuer).filter(|_| can_be_b2c(issuer))
+}
+
+/// Returns what is wrong with an issuer at a host of Entra that no token of Entra has, and the lines
+/// to write.
+fn problem(issuer: &str) -> Option<String> {
+    Tenant::of(issuer)?.issuer_problem(issuer)
+}
+
+/// Azure AD B2C has issuers with a slash after the version, and with `tfp` before the tenant:
+/// <https://github.com/AzureAD/microsoft-identity-web/wiki/Azure-AD-B2C-issuer-claim-support>.
+fn can_be_b2c(issuer: &str) -> bool {
+    let is_of_policy = Url::parse(issuer).is_ok_and(|url| url.path().starts_with("/tfp/"));
+    is_of_policy || issuer.ends_with("/v2.0/")
+}
+
 /// Returns what `check` explains about the Entra issuers of a configuration.
-pub(super) fn notes(issuers: &[Issuer]) -> Vec<String> {
-    let entra = |(position, issuer)| Some((position, issuer, Tenant::of(issuer)?));
+pub(super) fn notes<'a>(issuers: &'a [Issuer]) -> Vec<String> {
+    let entra = |(position, issuer): (usize, &'a Issuer)| {
+        let tenant = Tenant::of(&issuer.issuer)?;
+        let is_sound = tenant.issuer_problem(&issuer.issuer).is_none();
+        is_sound.then_some((position, issuer, tenant))
+    };
     let entra: Vec<_> = issuers.iter().enumerate().filter_map(entra).collect();
     let has_other_version = |tenant: &Tenant| {
         entra
@@ -93,11 +128,9 @@ pub(super) fn notes(issuers: &[Issuer]) -> Vec<String> {
             .any(|(_, _, other)| other.id == tenant.id && other.version != tenant.version)
     };
     let notes = entra.iter().flat_map(|(position, issuer, tenant)| {
-        let issuer_note = tenant
-            .issuer_note(&issuer.issuer)
-            .or_else(|| (!has_other_version(tenant)).then(|| tenant.version_note()));
+        let version_note = (!has_other_version(tenant)).then(|| tenant.version_note());
         let key = format!("issuer[{position}]");
-        [issuer_note, tenant.audience_note(issuer)]
+        [version_note, tenant.audience_note(issuer)]
             .into_iter()
             .flatten()
             .map(move |note| format!("{key}{note}"))
@@ -119,8 +152,8 @@ struct Tenant {
 }
 
 impl Tenant {
-    fn of(issuer: &Issuer) -> Option<Self> {
-        let url = Url::parse(&issuer.issuer).ok()?;
+    fn of(issuer: &str) -> Option<Self> {
+        let url = Url::parse(issuer).ok()?;
         let host = url.host_str()?;
         let (cloud, version) = CLOUDS.into_iter().find_map(|cloud| {
             let versions = [(cloud.host_v1, Version::V1), (cloud.host_v2, Version::V2)];
@@ -151,17 +184,16 @@ impl Tenant {
         issuer_v2(self.cloud.host_v2, self.tenant_id())
     }
 
-    /// Returns a note for an issuer that no token has.
-    fn issuer_note(&self, configured: &str) -> Option<String> {
+    /// Returns what is wrong with an issuer that no token has, and the lines to write.
+    fn issuer_problem(&self, configured: &str) -> Option<String> {
         let is_exact = match self.version {
             Version::V1 => configured == self.issuer_v1(),
             Version::V2 => configured == self.issuer_v2(),
         };
         (!is_exact).then(|| {
             format!(
-                ".issuer = {configured:?} is not an `iss` of Entra, so every token is rejected; write, for tokens of \
-                 version 2.0, issuer = {:?} (with requestedAccessTokenVersion = 2 in the manifest of the application), or, \
-                 for version 1.0, issuer = {:?}",
+                "is not an `iss` of Entra ID, so that its tokens are rejected; write, for tokens of version 2.0, issuer = {:?} \
+                 (with requestedAccessTokenVersion = 2 in the manifest of the application), or, for version 1.0, issuer = {:?}",
                 self.issuer_v2(),
                 self.issuer_v1()
             )
@@ -216,32 +248,58 @@ mod tests {
         toml::from_str(&format!("issuer = \"{issuer}\"\naudiences = [{audiences}]")).unwrap()
     }
 
+    fn error_of(issuer: &str) -> String {
+        check_issuer(issuer).unwrap_err().to_string()
+    }
+
     fn notes_of(text: &str) -> String {
         notes(&[issuer(text, "\"11112222-bbbb-3333-cccc-4444dddd5555\"")]).join("\n")
     }
 
-    /// An issuer that no token of Entra has is explained, with the line to write.
+    /// An issuer that no token of Entra has is rejected, with the lines to write.
     #[test]
-    fn wrong_issuers_are_explained() {
+    fn wrong_issuers_are_rejected() {
         let v2 = format!("issuer = \"https://login.microsoftonline.com/{ID}/v2.0\"");
         let v1 = format!("issuer = \"https://sts.windows.net/{ID}/\"");
         for wrong in [
             format!("https://login.microsoftonline.com/{ID}"),
             format!("https://login.microsoftonline.com/{ID}/"),
-            format!("https://login.microsoftonline.com/{ID}/v2.0/"),
+            format!("https://login.microsoftonline.com/{ID}/oauth2/v2.0/authorize"),
             format!("https://sts.windows.net/{ID}"),
         ] {
-            let note = notes_of(&wrong);
-            assert!(note.contains("every token is rejected"), "{note}");
-            assert!(note.contains(&v2), "{note}");
-            assert!(note.contains(&v1), "{note}");
+            let error = error_of(&wrong);
+            assert!(error.contains("its tokens are rejected"), "{error}");
+            assert!(error.contains(&v2), "{error}");
+            assert!(error.contains(&v1), "{error}");
+            assert_eq!(notes_of(&wrong), "", "{wrong}");
         }
         for alias in ["common", "organizations", "contoso.onmicrosoft.com"] {
-            let note = notes_of(&format!("https://login.microsoftonline.com/{alias}/v2.0"));
+            let error = error_of(&format!("https://login.microsoftonline.com/{alias}/v2.0"));
             assert!(
-                note.contains("\"https://login.microsoftonline.com/<tenant ID>/v2.0\""),
-                "{note}"
+                error.contains("\"https://login.microsoftonline.com/<tenant ID>/v2.0\""),
+                "{error}"
             );
+        }
+    }
+
+    /// An issuer that Azure AD B2C had is not rejected.
+    #[test]
+    fn issuers_of_b2c_are_doubtful() {
+        for doubtful in [
+            format!("https://login.microsoftonline.com/{ID}/v2.0/"),
+            format!("https://login.microsoftonline.com/tfp/{ID}/b2c_1_sign_in/v2.0/"),
+        ] {
+            assert!(check_issuer(&doubtful).is_ok(), "{doubtful}");
+            let doubt = doubt(&doubtful).unwrap();
+            assert!(doubt.contains("is not an `iss` of Entra ID"), "{doubt}");
+        }
+        for sound in [
+            format!("https://login.microsoftonline.com/{ID}/v2.0"),
+            format!("https://sts.windows.net/{ID}/"),
+            format!("https://tenant.b2clogin.com/{ID}/v2.0/"),
+        ] {
+            assert!(check_issuer(&sound).is_ok(), "{sound}");
+            assert_eq!(doubt(&sound), None);
         }
     }
 
@@ -262,19 +320,19 @@ mod tests {
     /// National clouds keep their hosts.
     #[test]
     fn clouds_are_kept_apart() {
-        let note = notes_of(&format!("https://login.microsoftonline.us/{ID}"));
+        let error = error_of(&format!("https://login.microsoftonline.us/{ID}"));
         assert!(
-            note.contains(&format!("https://login.microsoftonline.us/{ID}/v2.0")),
-            "{note}"
+            error.contains(&format!("https://login.microsoftonline.us/{ID}/v2.0")),
+            "{error}"
         );
         assert!(
-            note.contains(&format!("https://sts.windows.net/{ID}/")),
-            "{note}"
+            error.contains(&format!("https://sts.windows.net/{ID}/")),
+            "{error}"
         );
-        let note = notes_of(&format!("https://login.partner.microsoftonline.cn/{ID}"));
+        let error = error_of(&format!("https://login.partner.microsoftonline.cn/{ID}"));
         assert!(
-            note.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")),
-            "{note}"
+            error.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")),
+            "{error}"
         );
         let note = notes_of(&format!("https://sts.chinacloudapi.cn/{ID}/"));
         assert!(

@@ -1,20 +1,19 @@
 //! Issuers whose tokens no resource server can validate, and what to write instead.
 
-use anyhow::bail;
-use portcullis_metadata::syntax::is_loopback;
+mod hosts;
+mod misplaced;
+mod shapes;
+
+use anyhow::{bail, ensure};
+use portcullis_identity_provider::ProviderKind;
 use url::Url;
 
 use super::entra;
 use crate::shown_url;
 
-/// The domains of Okta's organizations.
-const OKTA: &[&str] = &[
-    "okta.com",
-    "oktapreview.com",
-    "okta-emea.com",
-    "okta-gov.com",
-    "okta.mil",
-];
+pub(super) use hosts::provider;
+pub(super) use misplaced::doubt as misplaced;
+pub(super) use shapes::{problem, region_doubt};
 
 /// Rejects an `[[issuer]]` that issues no tokens for other resource servers. The text need not be
 /// an issuer.
@@ -23,52 +22,48 @@ pub(super) fn check_resource_issuer(issuer: &str) -> anyhow::Result<()> {
         return Ok(());
     };
     let shown = shown_url(issuer);
-    match broker_kind(&url) {
-        Some("github") => bail!(
+    match provider(&url) {
+        Some(ProviderKind::GitHub) => bail!(
             "{shown:?} is GitHub, whose access tokens are only for GitHub's API and cannot be validated here; replace the \
              [[issuer]] by a [broker] with a provider of kind = \"github\", which `portcullis init --broker-kind github` writes"
         ),
-        Some("google") => bail!(
+        Some(ProviderKind::Google) => bail!(
             "{shown:?} is Google, whose access tokens are only for Google's APIs and cannot be validated here; replace the \
              [[issuer]] by a [broker] with a provider of kind = \"google\", which `portcullis init --broker-kind google` writes"
         ),
-        Some("entra") if entra::is_shared_tenant(&url) => bail!(
+        Some(ProviderKind::Entra) if entra::is_shared_tenant(&url) => bail!(
             "{shown:?} is not the issuer of a tenant, and no token has it as `iss`; write the ID of your tenant: issuer = \
              {:?}",
             entra::global_issuer("<tenant ID>")
         ),
         _ => {}
     }
-    if is_okta_organization(&url) {
+    if provider(&url) == Some(ProviderKind::Okta) && shapes::okta_server(&url).is_none() {
         bail!(
             "{shown:?} is the organization of Okta, whose access tokens are only for Okta's API and cannot be validated here; \
-             write a custom authorization server, such as \"https://example.okta.com/oauth2/default\", or a [broker] with a \
-             provider of kind = \"okta\", which `portcullis init --broker` writes"
+             write a custom authorization server, such as \"https://{}/oauth2/default\", or a [broker] with a provider of \
+             kind = \"okta\", which `portcullis init --broker` writes",
+            shapes::okta_host(&url)
         );
     }
+    entra::check_issuer(issuer)?;
+    let problem = problem(issuer, &url);
+    ensure!(
+        problem.is_none(),
+        "{shown:?} {}",
+        problem.unwrap_or_default()
+    );
     Ok(())
 }
 
 /// Returns the kind of the broker's provider that this issuer needs: one with rules of its own.
 pub(super) fn broker_kind(issuer: &Url) -> Option<&'static str> {
-    if is_loopback(issuer) {
-        return None;
-    }
-    match issuer.host_str()?.trim_end_matches('.') {
-        "github.com" | "www.github.com" | "api.github.com" => Some("github"),
-        "accounts.google.com" => Some("google"),
-        _ if entra::is_entra(issuer) => Some("entra"),
+    match provider(issuer)? {
+        kind @ (ProviderKind::GitHub | ProviderKind::Google | ProviderKind::Entra) => {
+            Some(kind.as_str())
+        }
         _ => None,
     }
-}
-
-fn is_okta_organization(issuer: &Url) -> bool {
-    let host = issuer.host_str().unwrap_or_default().trim_end_matches('.');
-    let is_in = |domain: &&str| {
-        host.strip_suffix(*domain)
-            .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-    };
-    OKTA.iter().any(is_in) && issuer.path() == "/"
 }
 
 #[cfg(test)]
@@ -87,6 +82,18 @@ mod tests {
             ("https://accounts.google.com.", "init --broker-kind google"),
             ("https://example.okta.com", "/oauth2/default"),
             ("https://example.okta.com/", "kind = \"okta\""),
+            (
+                "https://example-admin.okta.com",
+                "\"https://example.okta.com/oauth2/default\"",
+            ),
+            (
+                "https://example-admin.okta.com/oauth2/default",
+                "write \"https://example.okta.com/oauth2/default\"",
+            ),
+            (
+                "https://login.microsoftonline.com/contoso.onmicrosoft.com/v2.0",
+                "<tenant ID>",
+            ),
             ("https://example.oktapreview.com", "/oauth2/default"),
             (
                 "https://login.microsoftonline.com/common/v2.0",

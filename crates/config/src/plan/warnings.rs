@@ -1,5 +1,6 @@
 //! Warnings of `serve` and `check` about configurations that run but should change.
 
+mod issuers;
 mod network;
 mod patterns;
 
@@ -45,6 +46,7 @@ pub(super) fn warnings(
     warn_of_loopback(config, base_url, &mut warnings);
     network::warn(config, base_url, is_container(), &mut warnings);
     patterns::warn(config, &mut warnings);
+    issuers::warn(config, &mut warnings);
     warnings
         .iter()
         .map(|text| Diagnostic::new(&KeyPath::default(), text))
@@ -93,12 +95,12 @@ fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<Strin
         }
     }
     for (position, rule) in resource.rules.iter().enumerate() {
+        let key = format!("{key}.rule[{position}]");
         let warning = rule
             .method
             .as_ref()
             .and_then(|method| unknown_method(method, resource.revisions));
-        warnings
-            .extend(warning.map(|warning| format!("{key}.rule[{position}].method = {warning}")));
+        warnings.extend(warning.map(|warning| format!("{key}.method = {warning}")));
     }
 }
 

@@ -63,6 +63,8 @@ impl Source {
                 source.tenant = Some(tenant);
                 issuer
             }
+            // A parsed URL has the slash, and Okta's issuers do not.
+            ProviderKind::Okta => Some(issuer.trim_end_matches('/').to_owned()),
             _ => Some(issuer.to_owned()),
         };
         Ok(source)

@@ -1,14 +1,13 @@
 //! Values that are valid, and that probably mean something else: patterns where texts are compared
-//! exactly, URLs of metadata in place of issuers, paths into objects with dots, and documentation
-//! that is not a URL.
+//! exactly, paths into objects with dots, reversed headers, and documentation that is not a URL.
 
-use crate::{Config, file::Issuer, shown_url};
+use crate::{
+    Config,
+    file::{Issuer, Resource},
+    shown_url,
+};
 use url::Url;
 
-const WELL_KNOWN: [&str; 2] = [
-    "/.well-known/openid-configuration",
-    "/.well-known/oauth-authorization-server",
-];
 /// Claims of common providers that are objects.
 const OBJECTS: [&str; 4] = [
     "realm_access.",
@@ -42,6 +41,7 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
                 shown_url(documentation)
             ));
         }
+        warn_of_reversed_headers(resource, &key, warnings);
         for (number, rule) in resource.claim.iter().enumerate() {
             warnings.extend(dotted(&format!("{key}.claim[{number}].claim"), &rule.claim));
         }
@@ -57,15 +57,6 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
 }
 
 fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
-    if let Some(meant) = WELL_KNOWN
-        .iter()
-        .find_map(|suffix| issuer.issuer.strip_suffix(suffix))
-    {
-        warnings.push(format!(
-            "{key}.issuer = {:?} is the URL of the issuer's metadata; write the `issuer` that is in it, probably {meant:?}",
-            issuer.issuer
-        ));
-    }
     for audience in issuer
         .audiences
         .names()
@@ -79,6 +70,22 @@ fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
     }
     for claim in &issuer.scope_claims {
         warnings.extend(dotted(&format!("{key}.scope_claims"), claim));
+    }
+}
+
+/// Warns of identity headers whose claim has the name of a header, such as `sub = "X-User"`.
+fn warn_of_reversed_headers(resource: &Resource, key: &str, warnings: &mut Vec<String>) {
+    let is_header = |name: &str| {
+        name.get(..2)
+            .is_some_and(|start| start.eq_ignore_ascii_case("x-"))
+    };
+    for (header, claim) in resource.identity_headers.iter().flatten() {
+        if is_header(claim) && !is_header(header) {
+            warnings.push(format!(
+                "{key}.identity_headers has {header:?} = {claim:?}, which sends the claim {claim:?} in the header {header:?}; to \
+                 send the claim {header:?}, write {claim:?} = {header:?}"
+            ));
+        }
     }
 }
 
@@ -110,11 +117,7 @@ mod tests {
         const ISSUER: &str = "issuer = \"https://auth.example.com\"";
         const ENDPOINT: &str = "endpoint = \"/mcp\"";
         for (issuer, resource, words) in [
-            (
-                "issuer = \"https://auth.example.com/r/.well-known/openid-configuration\"",
-                ENDPOINT,
-                "\"https://auth.example.com/r\"",
-            ),
+            (ISSUER, "endpoint = \"/mcp/*\"", "write \"/mcp\""),
             (
                 &format!("{ISSUER}\naudiences = [\"https://mcp.example.com/*\"]"),
                 ENDPOINT,
@@ -125,7 +128,11 @@ mod tests {
                 ENDPOINT,
                 "write \"/realm_access/roles\"",
             ),
-            (ISSUER, "endpoint = \"/mcp/*\"", "write \"/mcp\""),
+            (
+                ISSUER,
+                &format!("{ENDPOINT}\nidentity_headers = {{ sub = \"X-User\" }}"),
+                "write \"X-User\" = \"sub\"",
+            ),
             (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
             (
                 ISSUER,
@@ -152,6 +159,8 @@ mod tests {
         let sound = format!(
             "{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]"
         );
-        assert_eq!(warnings(&sound, ENDPOINT), Vec::<String>::new());
+        let headers =
+            format!("{ENDPOINT}\nidentity_headers = {{ \"X-User\" = \"sub\", X-Id = \"x-id\" }}");
+        assert_eq!(warnings(&sound, &headers), Vec::<String>::new());
     }
 }

@@ -117,7 +117,7 @@ fn options_give_a_broker() {
                 "--issuer",
                 "https://example.okta.com",
             ],
-            &["kind = \"okta\""],
+            &["kind = \"okta\"", "issuer = \"https://example.okta.com\""],
         ),
         (
             &["--broker", "--issuer", "https://example.eu.auth0.com/"],

@@ -1,0 +1,162 @@
+//! URLs of metadata, endpoints and consoles in place of an issuer.
+
+use url::Url;
+
+use crate::shown_url;
+
+const WELL_KNOWN: [&str; 2] = [
+    "/.well-known/openid-configuration",
+    "/.well-known/oauth-authorization-server",
+];
+const KEYS: [&str; 2] = ["/.well-known/jwks.json", "/.well-known/jwks"];
+/// The ends of URLs of endpoints. `/oauth/token` and `/oauth2/token` are not among them: Cloud
+/// Foundry and WSO2 have issuers with these ends.
+const ENDPOINTS: [&str; 4] = [
+    "/connect/token",
+    "/connect/authorize",
+    "/oauth2/authorize",
+    "/oauth/authorize",
+];
+/// Where Keycloak's endpoints begin.
+const KEYCLOAK_ENDPOINTS: &str = "/protocol/openid-connect";
+/// The endpoints of Okta, below `/oauth2/<server>/v1`, also at a custom domain.
+const OKTA_ENDPOINTS: [&str; 6] = [
+    "authorize",
+    "introspect",
+    "keys",
+    "revoke",
+    "token",
+    "userinfo",
+];
+
+/// Returns what a URL is in place of an issuer, and the fix. The message follows the URL.
+pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
+    let bare = issuer.trim_end_matches('/');
+    let before = |ends: &[&str]| ends.iter().find_map(|end| bare.strip_suffix(end));
+    let (what, meant) = if let Some(meant) = before(&WELL_KNOWN) {
+        ("the URL of the issuer's metadata", meant.to_owned())
+    } else if let Some((origin, path)) = WELL_KNOWN
+        .iter()
+        .find_map(|infix| bare.split_once(&format!("{infix}/")))
+    {
+        (
+            "the URL of the issuer's metadata",
+            format!("{origin}/{path}"),
+        )
+    } else if let Some(meant) = before(&KEYS) {
+        ("the URL of the issuer's keys", meant.to_owned())
+    } else if let Some(meant) = endpoint_of(bare).or_else(|| before(&ENDPOINTS)) {
+        ("the URL of an endpoint of the issuer", meant.to_owned())
+    } else {
+        ("a page of Keycloak", keycloak_page(issuer)?)
+    };
+    Some(format!(
+        "is {what}; write the `issuer` that is in its metadata, probably {:?}",
+        shown_url(&meant)
+    ))
+}
+
+/// Returns the issuer of an endpoint of Keycloak or Okta.
+fn endpoint_of(url: &str) -> Option<&str> {
+    if let Some((meant, _)) = url.split_once(KEYCLOAK_ENDPOINTS) {
+        return Some(meant);
+    }
+    let (server, endpoint) = url.rsplit_once("/v1/")?;
+    (server.contains("/oauth2/") && OKTA_ENDPOINTS.contains(&endpoint)).then_some(server)
+}
+
+/// Returns the issuer of the realm whose admin or account console this is.
+fn keycloak_page(issuer: &str) -> Option<String> {
+    let url = Url::parse(issuer).ok()?;
+    let base = |path: &str| format!("{}{path}", url.origin().ascii_serialization());
+    if let Some((prefix, rest)) = url.path().split_once("/admin/")
+        && let Some((realm, _)) = rest.split_once("/console")
+    {
+        // That of the administrator, who can manage other realms in it.
+        let realm = if realm == "master" { "<realm>" } else { realm };
+        return Some(base(&format!("{prefix}/realms/{realm}")));
+    }
+    let (prefix, rest) = url.path().split_once("/realms/")?;
+    let (realm, page) = rest.split_once('/')?;
+    (page.trim_end_matches('/') == "account").then(|| base(&format!("{prefix}/realms/{realm}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: URLs that are no issuers have a warning with the issuer that is probably meant.
+    #[test]
+    fn other_urls_are_named() {
+        for (url, what, meant) in [
+            (
+                "https://a.example/r/.well-known/openid-configuration",
+                "metadata",
+                "https://a.example/r",
+            ),
+            (
+                "https://a.example/.well-known/oauth-authorization-server/r",
+                "metadata",
+                "https://a.example/r",
+            ),
+            (
+                "https://a.example/.well-known/jwks.json",
+                "keys",
+                "https://a.example",
+            ),
+            (
+                "https://a.example/realms/prod/protocol/openid-connect/token",
+                "endpoint",
+                "https://a.example/realms/prod",
+            ),
+            (
+                "https://login.example.com/oauth2/aus1/v1/authorize",
+                "endpoint",
+                "https://login.example.com/oauth2/aus1",
+            ),
+            (
+                "https://a.example/connect/token/",
+                "endpoint",
+                "https://a.example",
+            ),
+            (
+                "https://a.example/auth/admin/master/console/",
+                "page of Keycloak",
+                "https://a.example/auth/realms/<realm>",
+            ),
+            (
+                "https://a.example/admin/prod/console",
+                "page of Keycloak",
+                "https://a.example/realms/prod",
+            ),
+            (
+                "https://a.example/realms/prod/account/",
+                "page of Keycloak",
+                "https://a.example/realms/prod",
+            ),
+        ] {
+            let doubt = doubt(url).unwrap_or_else(|| panic!("{url}"));
+            assert!(doubt.contains(what), "{url}: {doubt}");
+            assert!(
+                doubt.ends_with(&format!("probably {meant:?}")),
+                "{url}: {doubt}"
+            );
+        }
+    }
+
+    /// Issuers that products have are not named, also if they look like endpoints.
+    #[test]
+    fn issuers_are_not_named() {
+        for issuer in [
+            "https://auth.example.com/realms/prod",
+            "https://uaa.example.com/oauth/token",
+            "https://wso2.example.com/oauth2/token",
+            "https://login.example.com/oauth2/default",
+            "https://auth.example.com/application/o/mcp/",
+            "https://auth.example.com/v1/token",
+            "not a URL",
+        ] {
+            assert_eq!(doubt(issuer), None, "{issuer}");
+        }
+    }
+}
