@@ -232,9 +232,13 @@ impl Plan {
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         warnings.extend(sessions::warnings(&config.session));
-        if let (Some(broker), Some(directory)) = (&config.broker, &state_dir) {
+        if let (Some(configured), Some(broker), Some(directory)) =
+            (&config.broker, &broker, &state_dir)
+        {
             let is_kept = directory.is_some() || config.shared.is_some();
-            warnings.extend(broker::warnings(broker, is_kept));
+            warnings.extend(broker::warnings(
+                config, configured, broker, &resources, is_kept,
+            ));
         }
         let of_administrators = admin
             .iter()

@@ -1,6 +1,7 @@
 //! The broker: validation of `[broker]`.
 
 mod claims;
+mod client_ids;
 mod clients;
 mod lifetimes;
 mod notes;
@@ -8,7 +9,9 @@ mod pages;
 mod provider;
 mod provider_issuer;
 mod resources;
+mod unmapped_claims;
 mod unmet_rules;
+mod unmet_scopes;
 mod warnings;
 
 use std::sync::Arc;

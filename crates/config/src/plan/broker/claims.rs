@@ -65,9 +65,14 @@ pub(super) fn plan(
     is_small.then(|| configured.clone())
 }
 
+/// Whether no mapped claim can have this name.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 fn check(name: &str, source: &str) -> anyhow::Result<()> {
     ensure!(
-        !RESERVED.contains(&name),
+        !is_reserved(name),
         "claims has {name:?}, which this server sets itself or other servers give a meaning; choose another name, such as \
          \"provider_{name}\""
     );

@@ -48,6 +48,9 @@ const NOT_OF_GITHUB: &[&str] = &[
 /// The domains of personal accounts, for which Google sends no `hd`.
 const PERSONAL_DOMAINS: &[&str] = &["gmail.com", "googlemail.com"];
 
+/// Claims of which a user has one value.
+const SINGLE: &[&str] = &["email", "hd", "id", "login", "oid", "sub", "tid"];
+
 /// A rule of `allow` or `grant`.
 struct Rule<'a> {
     /// Its key, such as `broker.provider[0].allow[1]`.
@@ -59,6 +62,7 @@ struct Rule<'a> {
 
 /// Warns of each rule that no user can meet.
 pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
+    warn_of_contradictions(provider, key, warnings);
     let warn = match ProviderKind::from(provider.kind) {
         ProviderKind::Google => of_google,
         ProviderKind::GitHub => of_github,
@@ -67,6 +71,36 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
     };
     for rule in rules(provider, key) {
         warnings.extend(warn(&rule, provider));
+    }
+}
+
+/// Warns of two entries of `allow` that one user cannot meet both. All entries must be met.
+fn warn_of_contradictions(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
+    let single = provider.allow.iter().enumerate();
+    let single: Vec<_> = single
+        .filter(|(_, rule)| SINGLE.contains(&rule.claim.as_str()))
+        .filter_map(|(number, rule)| Some((number, rule.claim.as_str(), rule.one_of.as_ref()?)))
+        .collect();
+    for (position, (number, claim, values)) in single.iter().enumerate() {
+        let is_disjoint = |other: &[String]| {
+            let has = |value: &String| other.iter().any(|one| one.eq_ignore_ascii_case(value));
+            !values.iter().any(has)
+        };
+        let mut earlier = single[..position].iter();
+        if let Some((first, _, others)) =
+            earlier.find(|(_, other, others)| other == claim && is_disjoint(others))
+        {
+            let all: Vec<String> = others
+                .iter()
+                .chain(values.iter())
+                .map(|value| format!("{value:?}"))
+                .collect();
+            warnings.push(format!(
+                "{key}.allow[{number}] and allow[{first}] have no common value of {claim:?}, and users must meet all entries, so \
+                 that nobody can sign in; write one entry with one_of = [{}]",
+                all.join(", ")
+            ));
+        }
     }
 }
 
@@ -167,6 +201,16 @@ fn of_github(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
 
 fn of_entra(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
     match rule.claim {
+        // An application can be set up to send names of groups.
+        "groups" => rule.values(
+            |value| !is_uuid(value),
+            |_| {
+                "\"groups\" has object IDs at Entra ID, so that no user has this value, unless the application sends names, which \
+                 are not unique; write the object ID that the overview of the group shows, such as \
+                 \"22223333-cccc-4444-dddd-5555eeee6666\""
+                    .to_owned()
+            },
+        ),
         "oid" | "tid" => rule.values(
             |value| !is_uuid(value) || value.bytes().any(|byte| byte.is_ascii_uppercase()),
             |_| {

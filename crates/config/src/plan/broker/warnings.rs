@@ -2,10 +2,11 @@
 
 use portcullis_identity_provider::ProviderKind;
 
-use super::{provider_issuer::GOOGLE, unmet_rules};
+use super::{BrokerPlan, client_ids, unmapped_claims, unmet_rules, unmet_scopes};
 use crate::{
-    Diagnostic, KeyPath,
+    Config, Diagnostic, KeyPath,
     file::{Broker, BrokerProvider},
+    plan::ResourcePlan,
 };
 
 /// Claims that users or administrators of other organizations can set.
@@ -18,11 +19,15 @@ const MUTABLE: &[&str] = &[
     "name",
 ];
 
-/// The end of the identifiers of OAuth clients at Google.
-const GOOGLE_CLIENT: &str = ".apps.googleusercontent.com";
-
-/// Returns warnings about the broker. `is_kept` is whether its records outlive the process.
-pub(in crate::plan) fn warnings(broker: &Broker, is_kept: bool) -> Vec<Diagnostic> {
+/// Returns warnings about the broker. `resources` are the plans of all resources. `is_kept` is
+/// whether the broker's records outlive the process.
+pub(in crate::plan) fn warnings(
+    config: &Config,
+    broker: &Broker,
+    plan: &BrokerPlan,
+    resources: &[ResourcePlan],
+    is_kept: bool,
+) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     if !is_kept {
         warnings.push(
@@ -35,8 +40,10 @@ pub(in crate::plan) fn warnings(broker: &Broker, is_kept: bool) -> Vec<Diagnosti
         let key = format!("broker.provider[{position}]");
         warn_of_mutable_claims(provider, &key, &mut warnings);
         unmet_rules::warn(provider, &key, &mut warnings);
-        warn_of_client_id(provider, &key, &mut warnings);
+        warnings.extend(client_ids::warning(provider, &key));
     }
+    unmet_scopes::warn(plan, resources, &mut warnings);
+    unmapped_claims::warn(config, broker, resources, &mut warnings);
     warnings
         .iter()
         .map(|text| Diagnostic::new(&KeyPath::default(), text))
@@ -76,23 +83,6 @@ fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut V
     {
         warnings.push(format!(
             "{key}.{rule}.claim = {claim:?} decides by a claim that is not certain: {problem}; {fix}"
-        ));
-    }
-}
-
-/// Warns of an identifier that no OAuth client at Google has. An imitation on loopback, which has
-/// `issuer`, has others.
-fn warn_of_client_id(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    let is_of_google = ProviderKind::from(provider.kind) == ProviderKind::Google
-        && provider
-            .issuer
-            .as_deref()
-            .is_none_or(|issuer| issuer == GOOGLE);
-    if is_of_google && !provider.client_id.ends_with(GOOGLE_CLIENT) {
-        warnings.push(format!(
-            "{key}.client_id = {:?} does not end in {GOOGLE_CLIENT}, as that of each OAuth client at Google does; write the \
-             client ID that the Google Cloud console shows, such as \"1234567890-example{GOOGLE_CLIENT}\"",
-            provider.client_id
         ));
     }
 }

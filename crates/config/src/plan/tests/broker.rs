@@ -69,7 +69,17 @@ fn provider(kind: &str, lines: &str) -> anyhow::Result<Plan> {
             &format!("{lines}\n"),
         ),
         ("\"keycloak\"", &format!("\"{kind}\"")),
+        ("\"portcullis\"", client_id(kind)),
     ])
+}
+
+/// Returns an identifier as those that the provider gives to applications.
+fn client_id(kind: &str) -> &'static str {
+    match kind {
+        "google" => "\"1234567890-example.apps.googleusercontent.com\"",
+        "entra" => "\"11112222-bbbb-3333-cccc-4444dddd5555\"",
+        _ => "\"portcullis\"",
+    }
 }
 
 /// Returns the warnings about the broker.

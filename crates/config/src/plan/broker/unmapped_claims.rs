@@ -1,0 +1,88 @@
+//! Claims that resources read, and the broker's tokens do not have.
+
+use super::claims;
+use crate::{
+    Config,
+    file::{Broker, Resource},
+    plan::ResourcePlan,
+};
+
+/// The claims that the broker writes itself.
+const OWN: &[&str] = &[
+    "aud",
+    "auth_time",
+    "client_id",
+    "exp",
+    "iat",
+    "iss",
+    "jti",
+    "scope",
+    "sid",
+    "sub",
+];
+
+/// Adds warnings about claims that only tokens of other issuers could have, at resources that accept
+/// none.
+pub(super) fn warn(
+    config: &Config,
+    broker: &Broker,
+    resources: &[ResourcePlan],
+    warnings: &mut Vec<String>,
+) {
+    for (position, (resource, plan)) in config.resource.iter().zip(resources).enumerate() {
+        if !plan.accepts_broker || !plan.issuers.is_empty() {
+            continue;
+        }
+        for (key, claim, effect) in claims_of(resource) {
+            let name = first_name(claim);
+            if OWN.contains(&name) || broker.claims.contains_key(name) {
+                continue;
+            }
+            let fix = if claims::is_reserved(name) {
+                "remove it".to_owned()
+            } else {
+                format!(
+                    "write claims = {{ {name:?} = {name:?} }} in [broker], if the provider has this claim"
+                )
+            };
+            warnings.push(format!(
+                "resource[{position}].{key} {claim:?}, and the tokens of the [broker] have no claim {name:?}, so that {effect}; {fix}"
+            ));
+        }
+    }
+}
+
+/// Returns the claims that a resource reads: each with its key and a verb, and what happens without
+/// it.
+fn claims_of(resource: &Resource) -> Vec<(String, &str, &'static str)> {
+    let headers = resource.identity_headers.iter().flatten();
+    let headers = headers.map(|(header, claim)| {
+        let key = format!("identity_headers has {header:?} =");
+        (key, claim.as_str(), "the header is never sent")
+    });
+    let claims = resource.claim.iter().enumerate();
+    let claims = claims.map(|(number, rule)| {
+        let key = format!("claim[{number}].claim =");
+        (key, rule.claim.as_str(), "no token meets the rule")
+    });
+    let of_rules = resource
+        .rule
+        .iter()
+        .enumerate()
+        .flat_map(|(rule, required)| {
+            let claims = required.claims.iter().enumerate();
+            claims.map(move |(number, claim)| {
+                let key = format!("rule[{rule}].claims[{number}].claim =");
+                (key, claim.claim.as_str(), "no token meets the rule")
+            })
+        });
+    headers.chain(claims).chain(of_rules).collect()
+}
+
+/// Returns the name of the claim, or the first one in a JSON pointer.
+fn first_name(claim: &str) -> &str {
+    match claim.strip_prefix('/') {
+        Some(pointer) => pointer.split('/').next().unwrap_or_default(),
+        None => claim,
+    }
+}
