@@ -173,7 +173,7 @@ upstream = { http = "http://127.0.0.1:9/mcp" }
 "#;
 
 /// The start and a part of each warning about the mistakes.
-const WARNINGS: [(&str, &str); 6] = [
+const WARNINGS: [(&str, &str); 7] = [
     (
         "resource[0].required_scopes has \"mcp:tool\"",
         "did you mean `mcp:tools`?",
@@ -185,6 +185,10 @@ const WARNINGS: [(&str, &str); 6] = [
     (
         "resource[0].route[0].scopes has \"mcp:read\"",
         "is missing in scopes_supported",
+    ),
+    (
+        "resource[0].rule[0].name = \"[admin]_*\"",
+        "`*` is the only wildcard",
     ),
     (
         "resource[0].rule[1].method = \"tool/call\"",

@@ -19,6 +19,9 @@ pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
         ));
     }
     content(file).map_err(|error| match (error.kind(), std::env::current_dir()) {
+        (io::ErrorKind::NotFound, _) if file.starts_with("~") => anyhow!(
+            "{key} = \"{shown}\" cannot be read: ~ is not replaced here; write the absolute path"
+        ),
         (io::ErrorKind::NotFound, Ok(directory)) if file.is_relative() => anyhow!(
             "{key} = \"{shown}\" cannot be read: there is no such file in the working directory {}; write the absolute path",
             directory.display()

@@ -16,7 +16,7 @@ use super::{
     audiences::{self, Endpoints},
     entra, files, fingerprint, introspection, keycloak_pages, known_issuers,
 };
-use crate::{Diagnostics, file::Issuer, shown_url, similar::respelled};
+use crate::{Diagnostics, Span, file::Issuer, shown_url, similar::respelled};
 
 /// One issuer, and how it is reached.
 pub struct IssuerPlan {
@@ -69,6 +69,7 @@ fn issuer_plan(
     let fingerprint = fingerprint::issuer(issuer, &audiences);
     let name = errors.take("issuer", name(&issuer.issuer));
     let validation = introspection::validation(issuer, errors);
+    errors.take("max_lifetime", check_max_lifetime(issuer.max_lifetime));
     let algorithms = errors.take_all(
         "algorithms",
         issuer.algorithms.iter().map(|name| algorithm(name)),
@@ -253,6 +254,17 @@ pub(super) fn check_text(issuer: &str) -> anyhow::Result<()> {
         "{:?} has a space at its start or end; remove it",
         shown_url(issuer)
     );
+    Ok(())
+}
+
+/// Times in tokens are whole seconds (RFC 7519 section 2), and each token lives longer than none.
+fn check_max_lifetime(configured: Option<Span>) -> anyhow::Result<()> {
+    if let Some(lifetime) = configured {
+        ensure!(
+            lifetime >= Span::secs(1),
+            "max_lifetime = \"{lifetime}\" accepts no token; write the longest lifetime of your tokens, such as \"1h\", or remove it"
+        );
+    }
     Ok(())
 }
 

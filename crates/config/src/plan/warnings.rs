@@ -1,7 +1,10 @@
 //! Warnings of `serve` and `check` about configurations that run but should change.
 
+mod implications;
 mod issuers;
+mod names;
 mod network;
+mod paths;
 mod patterns;
 
 pub use network::is_public_address;
@@ -14,7 +17,12 @@ use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
-use crate::{Config, Diagnostic, KeyPath, file::Authorization, nearest, similar::intended_scope};
+use crate::{
+    Config, Diagnostic, KeyPath,
+    file::{Authorization, Resource},
+    nearest,
+    similar::intended_scope,
+};
 
 use crate::container::is_container;
 
@@ -39,14 +47,16 @@ pub(super) fn warnings(
     resources: &[ResourcePlan],
 ) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
-    for (position, resource) in resources.iter().enumerate() {
-        warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
+    for (position, (resource, configured)) in resources.iter().zip(&config.resource).enumerate() {
+        let key = format!("resource[{position}]");
+        warn_of_resource(resource, configured, &key, &mut warnings);
     }
     warn_of_application_audiences(config, &mut warnings);
     warn_of_loopback(config, base_url, &mut warnings);
     network::warn(config, base_url, is_container(), &mut warnings);
     patterns::warn(config, &mut warnings);
     issuers::warn(config, &mut warnings);
+    paths::warn(config, &mut warnings);
     warnings
         .iter()
         .map(|text| Diagnostic::new(&KeyPath::default(), text))
@@ -55,7 +65,12 @@ pub(super) fn warnings(
 
 /// Warns of missing authorization, of scopes that clients do not request, and of rules and routes
 /// that never apply.
-fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
+fn warn_of_resource(
+    resource: &ResourcePlan,
+    configured: &Resource,
+    key: &str,
+    warnings: &mut Vec<String>,
+) {
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
         let has_requirements = !resource.required_scopes.is_empty()
@@ -94,8 +109,10 @@ fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<Strin
             warnings.push(unsupported_scope(key, scope, supported));
         }
     }
+    implications::warn(configured, &needed, key, warnings);
     for (position, rule) in resource.rules.iter().enumerate() {
         let key = format!("{key}.rule[{position}]");
+        warnings.extend(names::warnings(rule, resource.revisions, &key));
         let warning = rule
             .method
             .as_ref()

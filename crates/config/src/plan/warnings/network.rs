@@ -14,6 +14,7 @@ pub(super) fn warn(
     // In the container image, the port is open to what the container's network permits.
     warnings.extend(open_listener(config, base_url).filter(|_| !is_container));
     warnings.extend(other_address(config, base_url));
+    warn_of_wide_proxies(config, warnings);
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else {
             continue;
@@ -35,6 +36,30 @@ pub(super) fn warn(
             warnings.push(format!(
                 "{key} is plain http to a public name, so that others on the way can read and change requests; use https, \
                  or the name or address that the MCP server has in the private network"
+            ));
+        }
+    }
+}
+
+/// The shortest prefixes of networks of one operator: 10.0.0.0/8, and fc00::/7 (RFC 4193).
+const SHORTEST_PREFIX_V4: u8 = 8;
+const SHORTEST_PREFIX_V6: u8 = 7;
+
+/// Warns of networks of trusted proxies that have clients in them.
+fn warn_of_wide_proxies(config: &Config, warnings: &mut Vec<String>) {
+    for network in &config.trusted_proxies {
+        let Some((address, prefix)) = network.split_once('/') else {
+            continue;
+        };
+        let shortest = match address.parse() {
+            Ok(IpAddr::V4(_)) => SHORTEST_PREFIX_V4,
+            Ok(IpAddr::V6(_)) => SHORTEST_PREFIX_V6,
+            Err(_) => continue,
+        };
+        if prefix.parse().is_ok_and(|prefix: u8| prefix < shortest) {
+            warnings.push(format!(
+                "trusted_proxies has {network:?}, which is more than the network of a proxy: whoever connects from there chooses, in \
+                 a header, the address that rate limits and logs use; list the addresses of your proxies, such as \"10.0.0.5\""
             ));
         }
     }

@@ -301,3 +301,32 @@ fn unsound_addresses_cause_a_warning() {
         assert!(warnings[0].contains(words), "{warnings:?}");
     }
 }
+
+/// J9: networks of proxies that have clients in them cause a warning, and those of one operator do
+/// not.
+#[test]
+fn wide_networks_of_proxies_cause_a_warning() {
+    let warned_of = |more| {
+        warned(
+            Setup {
+                more,
+                ..BEHIND_PROXY
+            },
+            false,
+        )
+    };
+    let warnings =
+        warned_of("trusted_proxies = [\"0.0.0.0/0\", \"::/0\", \"2000::/3\", \"128.0.0.0/1\"]");
+    assert_eq!(warnings.len(), 4, "{warnings:#?}");
+    for (warning, network) in warnings
+        .iter()
+        .zip(["0.0.0.0/0", "::/0", "2000::/3", "128.0.0.0/1"])
+    {
+        assert!(
+            warning.starts_with(&format!("trusted_proxies has \"{network}\",")),
+            "{warning}"
+        );
+    }
+    let sound = "trusted_proxies = [\"10.0.0.0/8\", \"fc00::/7\", \"127.0.0.1\", \"::1\"]";
+    assert_eq!(warned_of(sound), Vec::<String>::new());
+}

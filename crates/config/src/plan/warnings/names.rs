@@ -1,0 +1,217 @@
+//! Names in rules that match nothing: other pattern languages, and methods without names.
+
+use portcullis_endpoint::{MessageRule, NameGlob};
+use portcullis_mcp::{Revisions, client_methods};
+
+/// The methods whose messages name no tool, prompt, resource or task.
+const WITHOUT_NAMES: &[&str] = &[
+    "initialize",
+    "logging/setLevel",
+    "notifications/initialized",
+    "notifications/roots/list_changed",
+    "ping",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "server/discover",
+    "tasks/list",
+    "tools/list",
+];
+/// Characters of other pattern languages that neither names nor URIs (RFC 3986) have.
+const STRANGE: &[char] = &['^', '|'];
+/// Further ones that URIs and URI templates can have, but not the names that the MCP specification recommends for
+/// tools: <https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>.
+const STRANGE_IN_NAMES: &[char] = &['\\', '{', '}', '(', ')', '$', '[', ']', '?', '+', ','];
+
+/// Returns the warnings about the name of a rule. `key` is that of the rule.
+pub(super) fn warnings(rule: &MessageRule, served: Revisions, key: &str) -> Vec<String> {
+    let Some(name) = &rule.name else {
+        return Vec::new();
+    };
+    let of_pattern = pattern_problem(name.as_str());
+    let of_method = rule
+        .method
+        .as_ref()
+        .filter(|method| has_no_names(method, served))
+        .map(|method| {
+            format!(
+                "is in a rule for {:?}, whose messages name no tool, prompt, resource or task, so that the rule protects nothing; \
+                 remove name, or write method = \"tools/call\"",
+                method.as_str()
+            )
+        });
+    of_pattern
+        .into_iter()
+        .chain(of_method)
+        .map(|problem| format!("{key}.name = {:?} {problem}", name.as_str()))
+        .collect()
+}
+
+/// Whether the pattern matches methods of the served revisions, and only such without names.
+fn has_no_names(method: &NameGlob, served: Revisions) -> bool {
+    let mut matching = client_methods(served)
+        .filter(|known| method.matches(known))
+        .peekable();
+    matching.peek().is_some() && matching.all(|known| WITHOUT_NAMES.contains(&known))
+}
+
+/// Returns what is wrong with a pattern that has characters of another pattern language.
+fn pattern_problem(pattern: &str) -> Option<String> {
+    let is_uri = pattern.contains(':');
+    let is_strange = |character: &char| {
+        STRANGE.contains(character) || (!is_uri && STRANGE_IN_NAMES.contains(character))
+    };
+    let mut found = String::new();
+    for character in pattern.chars().filter(is_strange) {
+        if !found.contains(character) {
+            found.push(character);
+        }
+    }
+    // What `*` is in a regular expression.
+    if found.is_empty() && !is_uri && pattern.contains("_.*") {
+        found.push_str(".*");
+    }
+    (!found.is_empty()).then(|| {
+        format!(
+            "has {found:?}, which is compared as ordinary text, so that the rule probably protects nothing; `*` is the only wildcard: {}",
+            fix(pattern)
+        )
+    })
+}
+
+fn fix(pattern: &str) -> String {
+    let names: Vec<String> = meant(pattern)
+        .iter()
+        .map(|name| format!("name = {name:?}"))
+        .collect();
+    match &names[..] {
+        [] => "write one rule for each name".to_owned(),
+        [name] => format!("write {name}"),
+        [first, others @ ..] => {
+            format!(
+                "write a rule with {first}, and another with {}",
+                others.join(", another with ")
+            )
+        }
+    }
+}
+
+/// Returns the patterns that a list of alternatives or a simple regular expression means. Empty if
+/// it is another one.
+fn meant(pattern: &str) -> Vec<String> {
+    let bare = pattern.trim_start_matches('^').trim_end_matches('$');
+    let bare = bare.replace(".*", "*").replace(".+", "*");
+    let is_open = |character: char| matches!(character, '(' | '{');
+    let is_closed = |character: char| matches!(character, ')' | '}');
+    let (start, alternatives, end) = match bare
+        .split_once(is_open)
+        .and_then(|(start, rest)| Some((start, rest.split_once(is_closed)?)))
+    {
+        Some((start, (alternatives, end))) => (start, alternatives, end),
+        None => ("", bare.as_str(), ""),
+    };
+    let names: Vec<String> = alternatives
+        .split(['|', ','])
+        .map(|alternative| format!("{start}{}{end}", alternative.trim()))
+        .collect();
+    let is_plain = |name: &String| {
+        !name.is_empty() && !name.contains(STRANGE) && !name.contains(STRANGE_IN_NAMES)
+    };
+    if names.iter().all(is_plain) {
+        names
+    } else {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(pattern: &str) -> String {
+        pattern_problem(pattern).unwrap_or_default()
+    }
+
+    /// B9: other pattern languages are named, with the rules to write.
+    #[test]
+    fn other_pattern_languages_are_named() {
+        for (pattern, characters, fix) in [
+            (
+                "^(delete|drop)_.*$",
+                "has \"^(|)$\", which",
+                "write a rule with name = \"delete_*\", and another with name = \"drop_*\"",
+            ),
+            (
+                "delete_*|drop_*",
+                "has \"|\", which",
+                "write a rule with name = \"delete_*\", and another with name = \"drop_*\"",
+            ),
+            (
+                "{a,b,c}_x",
+                "has \"{,}\", which",
+                "name = \"a_x\", and another with name = \"b_x\", another with name = \"c_x\"",
+            ),
+            ("^admin_", "has \"^\", which", "write name = \"admin_\""),
+            ("admin_.*", "has \".*\", which", "write name = \"admin_*\""),
+            ("admin_[a-z]", "has \"[]\", which", "one rule for each name"),
+            (
+                "file:///a*|file:///b*",
+                "has \"|\", which",
+                "name = \"file:///a*\", and another with name = \"file:///b*\"",
+            ),
+        ] {
+            let problem = problem(pattern);
+            assert!(problem.contains(characters), "{pattern}: {problem}");
+            assert!(problem.contains(fix), "{pattern}: {problem}");
+        }
+    }
+
+    /// B9: patterns that can match a name or a URI are not named.
+    #[test]
+    fn patterns_that_match_are_not_named() {
+        for pattern in [
+            "admin_*",
+            "*",
+            "config.*",
+            "db/tables.drop",
+            "my prompt",
+            "https://a.example/x?y=(1)&z[]=$2",
+            "file:///srv/*.*",
+            "file:///{path}",
+        ] {
+            assert_eq!(problem(pattern), "", "{pattern}");
+        }
+    }
+
+    /// B9: a name beside methods without names is named.
+    #[test]
+    fn methods_without_names_are_named() {
+        for (method, is_named) in [
+            ("tools/list", true),
+            ("Tools/List", true),
+            ("*/list", true),
+            ("tools/*", false),
+            ("tools/call", false),
+            ("resources/*", false),
+            ("x/own", false),
+            ("*", false),
+        ] {
+            let mut rule = MessageRule::for_method(NameGlob::parse(method).unwrap());
+            assert!(warnings(&rule, Revisions::ALL, "rule[0]").is_empty());
+            rule.name = Some(NameGlob::parse("admin_*").unwrap());
+            let warnings = warnings(&rule, Revisions::ALL, "rule[0]");
+            assert_eq!(!warnings.is_empty(), is_named, "{method}: {warnings:?}");
+        }
+    }
+
+    /// The methods without names are methods.
+    #[test]
+    fn methods_without_names_are_known() {
+        for method in WITHOUT_NAMES {
+            assert!(
+                client_methods(Revisions::ALL).any(|known| known == *method),
+                "{method}"
+            );
+        }
+    }
+}
