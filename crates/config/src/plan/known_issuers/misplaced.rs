@@ -51,7 +51,7 @@ pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
         ("a page of Keycloak", keycloak_page(issuer)?)
     };
     Some(format!(
-        "is {what}; write the `issuer` that is in its metadata, probably {:?}",
+        "is {what}; write the `issuer` that is in the metadata, probably {:?}",
         shown_url(&meant)
     ))
 }
