@@ -231,8 +231,15 @@ async fn mistakes_cause_warnings() {
             text(line).is_some_and(|text| text.starts_with(start) && text.contains(fix))
         };
         assert!(warnings.iter().any(is_warned), "{start}: {warnings:#?}");
+        let has_place = |line: &Value| {
+            line["config.place"]
+                .as_str()
+                .is_some_and(|place| place.contains("portcullis.toml:"))
+        };
         let is_warning = |line: &Value| {
-            line["level"] == "WARN" && line["message"].as_str().unwrap().starts_with(start)
+            line["level"] == "WARN"
+                && line["message"].as_str().unwrap().starts_with(start)
+                && has_place(line)
         };
         portcullis.logged("WARN", is_warning).await;
     }
