@@ -231,7 +231,7 @@ fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
     entra::check_template(text)?;
     keycloak_pages::check(text)?;
     known_issuers::check_resource_issuer(text)?;
-    if !text.contains("://") {
+    if !text.contains("://") && !text.starts_with("http") {
         known_issuers::check_resource_issuer(&format!("https://{text}"))?;
         bail!(
             "{:?} is not an issuer, because it has no https://; write it as `iss` in the tokens, such as \

@@ -36,6 +36,7 @@ const NO_PROGRAM: Meaning = Write(
 const HTTP: Meaning = Write("write upstream = { http = \"http://127.0.0.1:8000/mcp\" }");
 const ISSUER_OF_REALM: Meaning =
     Write("write the issuer of the realm: issuer = \"https://auth.example.com/realms/prod\"");
+const AUDIT_FILE: Meaning = Write("write target = { file = \"/var/log/portcullis/audit.jsonl\" }");
 const LISTEN: Meaning = Write("write address and port in listen = \"127.0.0.1:3000\"");
 
 /// Names of tables at the top of the file.
@@ -232,11 +233,8 @@ const NAMES: &[(&[&str], &[&str], Meaning)] = &[
         Write("write address and port in listen = \"127.0.0.1:9900\""),
     ),
     (&["admin"], &["password", "secret"], Key("token")),
-    (
-        &["audit"],
-        &["file", "output", "path"],
-        Write("write target = { file = \"/var/log/portcullis/audit.jsonl\" }"),
-    ),
+    (&["audit"], &["file", "output", "path"], AUDIT_FILE),
+    (&["audit.target"], &["name", "path"], AUDIT_FILE),
     (&["traces"], &["url"], Key("endpoint")),
     (&["shared"], &["uri", "url"], Key("redis")),
 ];
