@@ -66,7 +66,7 @@ async fn audit_trails() {
         (
             "a key",
             "target = \"stdout\"\nfile = \"x\"",
-            &["audit.file", "move it to [audit.target]"],
+            &["audit.file", "write target = { file = "],
         ),
     ] {
         assert_neither_serves_nor_checks(case, &with("", "", &format!("[audit]\n{audit}")), words)
