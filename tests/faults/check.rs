@@ -264,6 +264,7 @@ async fn an_invalid_method_pattern() {
 
 const ENTRA: &str = r#"
 base_url = "https://mcp.example.com"
+trusted_proxies = ["127.0.0.1"]
 
 [[issuer]]
 issuer = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"

@@ -119,7 +119,8 @@ pub struct Plan {
     pub contents: Contents,
     /// Settings that work but should be changed.
     pub warnings: Vec<Diagnostic>,
-    /// What `check` explains about the providers of this configuration.
+    /// What `check` explains about this configuration: what to register at its providers,
+    /// and whether clients' addresses are known.
     pub notes: Vec<String>,
 }
 
@@ -220,7 +221,9 @@ impl Plan {
         let broker = broker?;
         let mut notes = entra::notes(&config.issuer);
         notes.extend(broker.iter().flat_map(broker::notes));
-        let mut warnings = warnings::warnings(config, &base_url?, &resources);
+        let base_url = base_url?;
+        notes.extend(warnings::shared_address::note(config, &base_url));
+        let mut warnings = warnings::warnings(config, &base_url, &resources);
         let of_replicas = config
             .shared
             .as_ref()

@@ -6,6 +6,7 @@ mod names;
 mod network;
 mod paths;
 mod patterns;
+pub(super) mod shared_address;
 
 pub use network::is_public_address;
 
