@@ -226,7 +226,7 @@ fn refusal(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use http::StatusCode;
+    use http::{HeaderMap, StatusCode};
 
     use super::*;
     use crate::cli::{Cli, OperatorCommand};
@@ -286,6 +286,7 @@ mod tests {
     fn other_rejections_took_no_effect() {
         let answer = |body: String| Answer {
             status: StatusCode::SERVICE_UNAVAILABLE,
+            headers: HeaderMap::new(),
             body: body.into_bytes(),
         };
         let coded =
@@ -306,6 +307,7 @@ mod tests {
     fn refusals_have_their_message_and_code() {
         let answer = |status, body: &str| Answer {
             status,
+            headers: HeaderMap::new(),
             body: body.as_bytes().to_vec(),
         };
         let body = r#"{"error":{"code":"admin.token_invalid","message":"no"}}"#;

@@ -1,7 +1,7 @@
 //! One HTTP/1.1 request over a connection, and its whole response.
 
 use anyhow::ensure;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use portcullis_http1::{Connection, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
@@ -9,6 +9,7 @@ use url::Url;
 /// A response.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
 }
 
@@ -33,6 +34,7 @@ where
     }
     Ok(Answer {
         status: response.status(),
+        headers: response.headers().clone(),
         body,
     })
 }

@@ -4,6 +4,7 @@ mod certificate;
 mod listener;
 mod mcp;
 mod providers;
+mod public_address;
 mod upstream;
 mod upstream_connection;
 mod upstream_issuers;
@@ -30,6 +31,8 @@ pub(crate) use upstream_issuers::upstream_issuers;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Listener,
+    /// The address that clients use, together with [`Part::Listener`].
+    PublicAddress,
     Issuers,
     /// The identity providers of the broker.
     Providers,
@@ -37,8 +40,9 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Listener,
+        Self::PublicAddress,
         Self::Issuers,
         Self::Providers,
         Self::Upstreams,
@@ -82,10 +86,16 @@ async fn examine(
     };
     if parts.contains(&Part::Listener) {
         on_start(&format!("the listener on {}", plan.listen));
-        steps.add(listener::check(plan, base_url).await);
+        let listener = listener::check(plan, base_url).await;
+        steps.add(listener.step);
         certificate::check(plan)
             .into_iter()
             .for_each(|step| steps.add(step));
+        if parts.contains(&Part::PublicAddress) {
+            on_start("the address that clients use");
+            let step = public_address::check(plan, base_url, listener.port, product).await;
+            step.into_iter().for_each(|step| steps.add(step));
+        }
     }
     for (position, issuer) in plan
         .issuers

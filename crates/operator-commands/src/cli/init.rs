@@ -30,7 +30,8 @@ pub struct Init {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
     /// The address of a proxy in front of this server, or a network such as 10.0.0.0/8; may be
-    /// repeated. Limits and logs then have the address of the client, which the proxy reports.
+    /// repeated. Limits and logs then have the address of the client, which the proxy reports. In a
+    /// terminal, this is a question for https.
     #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
     pub(crate) trusted_proxies: Vec<String>,
     /// The URL of the MCP server to protect, with its path.

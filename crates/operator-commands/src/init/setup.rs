@@ -3,6 +3,8 @@
 mod broker;
 mod question;
 
+use std::net::{SocketAddr, TcpListener};
+
 use anyhow::{anyhow, bail};
 use portcullis_config::plan::Plan;
 use portcullis_discovery::Product;
@@ -65,6 +67,7 @@ impl<'a> Setup<'a> {
             .set_trusted_proxies(&self.arguments.trusted_proxies)
             .map_err(|reason| anyhow!("--trusted-proxy: {reason}"))?;
         self.ask_base_url()?;
+        self.ask_proxies()?;
         self.ask_upstream()?;
         self.ask_endpoint()?;
         self.ask_scopes()?;
@@ -79,9 +82,28 @@ impl<'a> Setup<'a> {
             default: Some(Values::BASE_URL.to_owned()),
             is_optional: false,
         };
-        self.answer(question, Self::set_base_url, |setup| {
-            setup.test(online_check::Part::Listener)
-        })
+        self.answer(question, Self::set_base_url, Self::test_listener)
+    }
+
+    /// Asks for the proxies of an https base URL, if there is a terminal. Without one, the file has
+    /// their setting in a comment.
+    fn ask_proxies(&mut self) -> anyhow::Result<()> {
+        let values = self.answers.values();
+        let listen = values.listen.ip();
+        let is_known = !values.trusted_proxies.is_empty() || !values.is_https();
+        if is_known || self.questions.is_none() || !listen.is_loopback() {
+            return Ok(());
+        }
+        let question = Question {
+            text: "Address of the proxy in front, which terminates TLS and reports clients' addresses, or none",
+            option: "--trusted-proxy",
+            given: None,
+            default: Some(listen.to_string()),
+            is_optional: false,
+        };
+        let set =
+            |setup: &mut Self, text: &str| Ok(setup.answers.set_trusted_proxies(&proxies(text))?);
+        self.answer(question, set, |_| Ok(0))
     }
 
     fn ask_upstream(&mut self) -> anyhow::Result<()> {
@@ -207,6 +229,9 @@ impl<'a> Setup<'a> {
 
     fn set_base_url(&mut self, text: &str) -> Result<(), Rejection> {
         self.answers.set_base_url(text)?;
+        // Those of an earlier answer end with it.
+        self.answers
+            .set_trusted_proxies(&self.arguments.trusted_proxies)?;
         if let Some(listen) = self.arguments.listen {
             self.answers.set_listen(listen);
             return Ok(());
@@ -230,10 +255,8 @@ impl<'a> Setup<'a> {
             return;
         }
         let listen = self.answers.values().listen;
-        let mut ports = (listen.port()..=u16::MAX).take(MAX_PORTS);
-        let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
-        self.answers
-            .set_port(ports.find(is_free).unwrap_or(listen.port()));
+        let port = free_port(listen).unwrap_or(listen.port());
+        self.answers.set_port(port);
     }
 
     /// Sets the issuer, or the provider at which users sign in. An issuer without metadata is set as
@@ -330,6 +353,34 @@ impl<'a> Setup<'a> {
         Ok(issuers.first().map(|issuer| issuer.as_str().to_owned()))
     }
 
+    /// Tests the listener. If a program has the port of an http base URL, asks whether it is a proxy
+    /// in front, and then listens on another port.
+    fn test_listener(&mut self) -> anyhow::Result<usize> {
+        let problems = self.test(online_check::Part::Listener)?;
+        let values = self.answers.values();
+        let listen = values.listen;
+        if problems == 0 || values.is_https() || self.arguments.listen.is_some() {
+            return Ok(problems);
+        }
+        let first = SocketAddr::new(listen.ip(), Values::PORT);
+        let Some(port) = free_port(first) else {
+            return Ok(problems);
+        };
+        if !self.is_confirmed(&format!(
+            "Is the program on {listen} a proxy in front of this server? This server then listens on port {port}."
+        ))? {
+            return Ok(problems);
+        }
+        self.answers.set_port(port);
+        if self.arguments.trusted_proxies.is_empty() {
+            let proxy = listen.ip().to_string();
+            self.answers
+                .set_trusted_proxies(&[proxy])
+                .map_err(|error| anyhow!(error))?;
+        }
+        self.test(online_check::Part::Listener)
+    }
+
     fn test_upstream(&mut self) -> anyhow::Result<usize> {
         self.answers.set_sessions_off(false);
         let Some(report) = self.examine(online_check::Part::Upstreams)? else {
@@ -375,6 +426,24 @@ impl<'a> Setup<'a> {
             .as_mut()
             .map_or(Ok(false), |questions| questions.confirm(question))
     }
+}
+
+/// Returns the first free port from that of an address on.
+fn free_port(from: SocketAddr) -> Option<u16> {
+    let is_free = |port: &u16| TcpListener::bind((from.ip(), *port)).is_ok();
+    (from.port()..=u16::MAX).take(MAX_PORTS).find(is_free)
+}
+
+/// Returns the addresses of an answer, which spaces or commas separate.
+fn proxies(text: &str) -> Vec<String> {
+    let is_separator = |c: char| c.is_whitespace() || c == ',';
+    let addresses = text
+        .split(is_separator)
+        .filter(|address| !address.is_empty());
+    addresses
+        .filter(|address| !address.eq_ignore_ascii_case("none"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]

@@ -61,8 +61,7 @@ fn questions_are_asked_in_order() {
 
 #[test]
 fn invalid_answers_are_asked_again_with_the_reason() {
-    let lines =
-        "http://mcp.example.com\nhttps://mcp.example.com\n\nmcp\n/mcp\n\nauth\nhttps://a.example\n";
+    let lines = "http://mcp.example.com\nhttps://mcp.example.com\n\n\nmcp\n/mcp\n\nauth\nhttps://a.example\n";
     let (questions, shown) = answered(lines);
     let arguments = arguments(&[]);
     let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
@@ -80,6 +79,58 @@ fn invalid_answers_are_asked_again_with_the_reason() {
         setup.finish().unwrap().0.base_url,
         "https://mcp.example.com"
     );
+}
+
+/// J5: in a terminal, the proxy of an https base URL is a question, with the address of the listener
+/// as its default. An answer can decline it.
+#[test]
+fn the_proxy_of_an_https_url_is_asked_for() {
+    for (answer, line) in [
+        ("", "\ntrusted_proxies = [\"127.0.0.1\"]\n"),
+        (
+            "::1, 10.0.0.0/8",
+            "\ntrusted_proxies = [\"::1\", \"10.0.0.0/8\"]\n",
+        ),
+        ("none", "\n# trusted_proxies = [\"127.0.0.1\"]\n"),
+    ] {
+        let lines = format!("https://mcp.example.com\n{answer}\n\n\n\nhttps://a.example\n");
+        let (questions, shown) = answered(Box::leak(lines.into_boxed_str()));
+        let arguments = arguments(&[]);
+        let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
+        setup.ask_all().unwrap();
+        assert!(
+            shown.text().contains("or none [127.0.0.1]: "),
+            "{}",
+            shown.text()
+        );
+        let text = template::text(&setup.finish().unwrap().0);
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+/// J9: a program at the address of an http base URL may be a proxy. The server then listens on
+/// another port and trusts it.
+#[test]
+fn a_proxy_at_the_base_url_gets_another_port_behind_it() {
+    let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let base_url = format!("http://{}", held.local_addr().unwrap());
+    for (answer, is_proxy) in [("y\n", true), ("n\ny\n", false)] {
+        let lines = format!("{base_url}\n{answer}");
+        let (questions, shown) = answered(Box::leak(lines.into_boxed_str()));
+        let arguments = parsed(&[]);
+        let mut setup = Setup::new(&arguments, Product::default(), Some(questions)).unwrap();
+        setup.ask_base_url().unwrap();
+        let shown = shown.text();
+        assert!(
+            shown.contains("a proxy in front of this server?"),
+            "{shown}"
+        );
+        let values = setup.answers.values();
+        assert_eq!(values.base_url, base_url);
+        assert_eq!(values.listen != held.local_addr().unwrap(), is_proxy);
+        let proxies: &[&str] = if is_proxy { &["127.0.0.1"] } else { &[] };
+        assert_eq!(values.trusted_proxies, proxies);
+    }
 }
 
 #[test]

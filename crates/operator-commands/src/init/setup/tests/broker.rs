@@ -25,7 +25,7 @@ fn assert_lines(text: &str, lines: &[&str]) {
 /// A provider at which clients cannot register becomes that of a broker, if the user agrees.
 #[test]
 fn a_broker_is_proposed_for_such_a_provider() {
-    let lines = "https://mcp.example.com\n\n\n\nhttps://accounts.google.com\n\n1.apps.googleusercontent.com\n\nexample.com\nhd=example.com\n";
+    let lines = "https://mcp.example.com\n\n\n\n\nhttps://accounts.google.com\n\n1.apps.googleusercontent.com\n\nexample.com\nhd=example.com\n";
     let (text, shown) = file(lines, &[]);
     assert_lines(
         &text,
