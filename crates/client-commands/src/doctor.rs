@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &cli::Doctor, product: Product) -> ExitCode {
         let report = examine(&examination, product, token, login, registration, |_| true)?;
         if !arguments.json {
             print_chain(&report)?;
-            print_summary(&report)?;
+            print_summary(&report, 0)?;
         }
         if let Some(page) = page {
             page.write(&doctor_page(&report))?;
@@ -66,7 +66,7 @@ pub(crate) fn explain_token(arguments: &cli::Examination, product: Product) -> E
             step.is_about_token || step.has_problem()
         })?;
         if !arguments.json {
-            print_summary(&report)?;
+            print_summary(&report, 0)?;
         }
         Ok(report)
     };

@@ -160,7 +160,7 @@ impl Report {
             print_note(note)?;
         }
         if let Some(online) = &self.online {
-            portcullis_terminal::print_summary(online)?;
+            portcullis_terminal::print_summary(online, self.warnings.len())?;
         }
         match result {
             CheckResult::Good => portcullis_terminal::print("the configuration is valid"),

@@ -34,7 +34,7 @@ pub fn doctor_page(report: &Report) -> String {
     }
     let first = report.first_problem().map(first_to_fix).unwrap_or_default();
     let resource = PageText(&report.resource);
-    let counts = counts(report);
+    let counts = counts(report, 0);
     format!(
         r#"<!doctype html>
 <html lang="en">

@@ -118,28 +118,32 @@ pub(crate) fn reason_not_examined(chain: &[Link<'_>], index: usize) -> &'static 
     }
 }
 
-/// Prints how many rules are met and what to fix first.
+/// Prints how many rules are met, and what to fix first, with its fix. `more_warnings` are counted
+/// with those of the report.
 ///
 /// # Errors
 /// As [`print()`].
-pub fn print_summary(report: &Report) -> io::Result<()> {
-    print(format_args!("\n{}", counts(report)))?;
-    match report.first_problem() {
-        Some(first) => print(format_args!(
-            "fix first: {} ({})",
-            first.text, first.rule.source
-        )),
+pub fn print_summary(report: &Report, more_warnings: usize) -> io::Result<()> {
+    print(format_args!("\n{}", counts(report, more_warnings)))?;
+    let Some(first) = report.first_problem() else {
+        return Ok(());
+    };
+    print(format_args!(
+        "fix first: {} ({})",
+        first.text, first.rule.source
+    ))?;
+    match &first.fix {
+        Some(fix) => print(format_args!("  fix: {fix}")),
         None => Ok(()),
     }
 }
 
 /// How many rules are met, and how many warnings and problems there are.
-pub(crate) fn counts(report: &Report) -> String {
-    let of = |verdict, noun| counted(report.count(verdict), noun);
+pub(crate) fn counts(report: &Report, more_warnings: usize) -> String {
     format!(
         "{} met, {}, {}",
-        of(Verdict::Met, "rule"),
-        of(Verdict::Warning, "warning"),
-        of(Verdict::Problem, "problem")
+        counted(report.count(Verdict::Met), "rule"),
+        counted(report.count(Verdict::Warning) + more_warnings, "warning"),
+        counted(report.count(Verdict::Problem), "problem")
     )
 }
