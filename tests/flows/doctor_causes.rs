@@ -78,6 +78,36 @@ async fn statuses_have_their_own_fixes() {
     }
 }
 
+/// J9: a server that is asked with another host than it serves, as behind a proxy that does not pass
+/// `Host`, names that as the cause. No access of web pages is checked there.
+#[tokio::test]
+async fn a_changed_host_is_the_cause() {
+    let demo = Portcullis::start(&[
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+        "--idp-listen",
+        "127.0.0.1:0",
+    ])
+    .await;
+    let url = format!("http://localhost:{}/mcp", demo.address().port());
+    let finished = Portcullis::run(&["doctor", &url]).await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let fix = "let the proxy pass Host (nginx: proxy_set_header Host $http_host)";
+    for words in [
+        "403 Forbidden (The host or origin is not allowed)",
+        "    fix:  use the URL that the server publishes",
+        fix,
+    ] {
+        assert!(finished.stdout.contains(words), "{words}: {finished:?}");
+    }
+    assert!(
+        !finished.stdout.contains("web page may send"),
+        "{finished:?}"
+    );
+    assert_eq!(finished.stdout.matches(fix).count(), 2, "{finished:?}");
+}
+
 /// J9: a challenge with the internal address of a server behind a proxy is the cause, and not the
 /// unreachable address.
 #[tokio::test]

@@ -4,6 +4,7 @@
 use http::{StatusCode, header::WWW_AUTHENTICATE};
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::{BearerChallenge, parse_challenges};
+use serde_json::Value;
 use url::Url;
 
 use crate::{Finding, Rule, malformed, page, text};
@@ -102,13 +103,28 @@ fn check_status(asked: &Url, response: &FetchResponse) -> Finding {
             "use https in the URL",
         );
     }
-    let described = page::describe_response(response);
+    let mut described = page::describe_response(response);
+    if rejects_host(response) {
+        described = format!("{described} ({HOST_REJECTED})");
+    }
     let fix = fix_of_status(asked, response);
     Finding::problem(
         STATUS,
         format!("a request without a token is answered with {described}, not with 401"),
         fix,
     )
+}
+
+/// How Portcullis describes a request whose `Host` or `Origin` it does not serve.
+const HOST_REJECTED: &str = "The host or origin is not allowed";
+
+/// Whether the server rejects the host of the URL, or that to which a proxy has changed it.
+fn rejects_host(response: &FetchResponse) -> bool {
+    response.status == StatusCode::FORBIDDEN
+        && serde_json::from_slice::<Value>(&response.body).is_ok_and(|body| {
+            body.get("error_description")
+                .is_some_and(|it| it == HOST_REJECTED)
+        })
 }
 
 /// What to change if the response is not a 401, by its status and its content.
@@ -131,6 +147,10 @@ fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
         _ if status.is_redirection() => {
             "answer at this URL, or give clients the URL that it redirects to"
         }
+        _ if rejects_host(response) || status == StatusCode::MISDIRECTED_REQUEST => {
+            "use the URL that the server publishes, with its host and port (base_url and endpoint of Portcullis); if this is it, let \
+             the proxy pass Host (nginx: proxy_set_header Host $http_host)"
+        }
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
             "give clients the whole URL of the MCP endpoint, with its path; if this is it, let the proxy pass POST requests to \
              this path"
@@ -139,7 +159,8 @@ fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
             "raise the rate limit of the server or of the proxy or firewall in front of it"
         }
         StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-            "start the MCP server, or correct the address to which the proxy in front of it sends requests"
+            "start the MCP server, or correct the address to which the proxy in front of it sends requests; or start the gateway in \
+             front of it"
         }
         _ if status.is_server_error() => "see the log of the server for the error",
         _ => "answer with 401 and a Bearer challenge before anything else is checked",
@@ -238,6 +259,38 @@ mod tests {
                 ("challenge.scope", Met),
             ]
         );
+    }
+
+    /// J9: a host that the server or its proxy does not pass on is the cause, and not the missing
+    /// challenge.
+    #[test]
+    fn a_rejected_host_has_its_own_fix() {
+        let body = format!(r#"{{"error":"forbidden","error_description":"{HOST_REJECTED}"}}"#);
+        let response = |status, body: String| FetchResponse {
+            status,
+            headers: HeaderMap::new(),
+            body: Bytes::from(body),
+            sent: Default::default(),
+        };
+        for (response, is_rejected) in [
+            (response(StatusCode::FORBIDDEN, body), true),
+            (
+                response(StatusCode::FORBIDDEN, r#"{"error":"forbidden"}"#.to_owned()),
+                false,
+            ),
+            (response(StatusCode::FORBIDDEN, "no".to_owned()), false),
+        ] {
+            let asked = Url::parse("https://mcp.example.com/mcp").unwrap();
+            let finding = check_status(&asked, &response);
+            let fix = finding.fix.unwrap();
+            assert_eq!(fix.contains("proxy_set_header Host"), is_rejected, "{fix}");
+            assert_eq!(
+                finding.text.contains(HOST_REJECTED),
+                is_rejected,
+                "{}",
+                finding.text
+            );
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, header::ACCEPT};
+use http::{HeaderValue, StatusCode, header::ACCEPT};
 use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{
     AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, SystemClock,
@@ -119,6 +119,7 @@ impl Doctor {
                 steps: Vec::new(),
             },
             hop: Hop::Resource,
+            is_answered: false,
             on_step,
         };
         examination.run(token).await;
@@ -159,6 +160,8 @@ struct Examination<'a> {
     report: Report,
     /// The hop that the next steps examine.
     hop: Hop,
+    /// Whether the URL answers requests. Web pages cannot use another one, which has its own fix.
+    is_answered: bool,
     on_step: &'a mut (dyn FnMut(&Step) + Send),
 }
 
@@ -171,7 +174,9 @@ impl Examination<'_> {
         let Some((from, metadata)) = self.metadata(challenge.as_ref()).await else {
             return;
         };
-        self.check_web_page(from).await;
+        if self.is_answered {
+            self.check_web_page(from).await;
+        }
         let keys = self
             .authorization_servers(challenge.as_ref(), &metadata)
             .await;
@@ -212,6 +217,8 @@ impl Examination<'_> {
             self.finish_step(step);
             return Err(NoResponse);
         };
+        self.is_answered =
+            response.status == StatusCode::UNAUTHORIZED || response.status.is_success();
         let challenge = challenge::check(self.url, &response, &mut step.findings);
         step.findings
             .extend(time::check(&response.headers, self.doctor.clock.now()));

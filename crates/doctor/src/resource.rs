@@ -143,6 +143,10 @@ fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> F
     }
 }
 
+/// What else helps if a proxy passes only the endpoint.
+const PASS_WELL_KNOWN: &str =
+    "behind a proxy, let it pass /.well-known/oauth-protected-resource too";
+
 /// The finding for a response with another status than 200.
 fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
     let (
@@ -170,7 +174,7 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
         Place::Challenge => Finding::problem(
             FOUND,
             text,
-            "serve the document at the URL of the challenge",
+            format!("serve the document at the URL of the challenge; {PASS_WELL_KNOWN}"),
         ),
         Place::Path if is_needed => Finding::note(FOUND, text),
         Place::Path => Finding::warning(
@@ -181,7 +185,7 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
         Place::Root if is_needed => Finding::problem(
             FOUND,
             search.summary(),
-            "serve the document at the well-known URL of the resource",
+            format!("serve the document at the well-known URL of the resource; {PASS_WELL_KNOWN}"),
         )
         .at(search.web_page()),
         Place::Root => Finding::note(FOUND, text),
@@ -238,7 +242,10 @@ fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding
         None => Finding::problem(
             MATCH,
             format!("it is the metadata of another resource: {named}"),
-            "set `resource` to the URL that clients use; behind a proxy, configure the public base URL",
+            format!(
+                "use the URL {named} if it is of this server, or set `resource` to the URL that clients use; behind a proxy, \
+                 configure the public base URL"
+            ),
         ),
     }
 }
