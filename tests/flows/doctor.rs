@@ -132,6 +132,25 @@ async fn a_wrong_path_of_the_upstream() {
     );
 }
 
+/// J9: behind a gateway whose MCP server is down, the fix is to start that server.
+#[tokio::test]
+async fn an_upstream_that_is_down() {
+    let peer = Peer::start(|request| {
+        (request.path == "/mcp" && request.authorization.is_some()).then(|| {
+            let mut response = request.json("");
+            *response.status_mut() = http::StatusCode::BAD_GATEWAY;
+            response
+        })
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let login = ["doctor", "--login", "--auto-consent", "--store"];
+    let finished = Portcullis::run(&[&login[..], &[store.as_str(), &url]].concat()).await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let fix = "fix: start the MCP server; `portcullis check --online`, where Portcullis runs";
+    assert!(finished.stdout.contains(fix), "{finished:?}");
+}
+
 /// For an https URL with the port of an http server, the report names the cause.
 #[tokio::test]
 async fn tls_to_an_http_port_is_recognized() {

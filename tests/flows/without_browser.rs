@@ -50,6 +50,24 @@ async fn commands_fail_at_once() {
     assert!(peer.requests("/token").is_empty());
 }
 
+/// I7, J9: `doctor` names its own option, and not another command.
+#[tokio::test]
+async fn doctor_names_its_option() {
+    let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let arguments = ["doctor", "--login", &url, "--store", store.as_str()];
+    let failed = Portcullis::run_with(&arguments, &NO_DISPLAY).await;
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    for words in [
+        "no browser can be opened",
+        "    fix:  give --no-browser",
+        "portcullis idp --auto-consent",
+    ] {
+        assert!(failed.stdout.contains(words), "{words}: {failed:?}");
+    }
+    assert!(!failed.stdout.contains("portcullis login"), "{failed:?}");
+}
+
 /// I7, I8: a client of `connect` gets the error at once, and not after its own time limit.
 #[tokio::test]
 async fn connect_fails_at_once() {

@@ -14,6 +14,7 @@ mod run;
 mod runtime;
 mod sign_in;
 mod stored;
+mod undiagnosed;
 
 pub use cli::ClientCommand;
 pub use portcullis_discovery::Product;

@@ -7,7 +7,7 @@ use portcullis_terminal::CommandError;
 
 use crate::{
     call, cli::ClientCommand, client_document, command_error, connect, doctor, import_mcp_remote,
-    login, mcp_remote, stored,
+    login, mcp_remote, stored, undiagnosed::with_doctor,
 };
 
 impl ClientCommand {
@@ -30,8 +30,11 @@ impl ClientCommand {
         command_line: fn() -> clap::Command,
     ) -> Result<ExitCode, CommandError> {
         let result = match self {
-            Self::Call(arguments) => call::run(&arguments, product),
-            Self::Login(arguments) => login::login(&arguments, product).map(|()| ExitCode::SUCCESS),
+            Self::Call(arguments) => call::run(&arguments, product)
+                .map_err(|error| with_doctor(error, &arguments.sign_in.url)),
+            Self::Login(arguments) => login::login(&arguments, product)
+                .map(|()| ExitCode::SUCCESS)
+                .map_err(|error| with_doctor(error, &arguments.sign_in.url)),
             Self::Logout(arguments) => {
                 login::logout(&arguments, product).map(|()| ExitCode::SUCCESS)
             }

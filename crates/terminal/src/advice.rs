@@ -4,7 +4,11 @@ mod remedy;
 
 use std::error::Error;
 
-pub use self::{login_command::login_command, network::network_advice, remedy::remedy};
+pub use self::{
+    login_command::{login_command, quoted},
+    network::network_advice,
+    remedy::remedy,
+};
 
 /// Returns what a user can do about an error, for the end of its text. It begins with its own
 /// punctuation, and is empty if the text already says everything.

@@ -1,9 +1,12 @@
 //! `portcullis doctor --login`: signs in and calls a tool.
 
+use std::error::Error;
+
 use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_client::{
-    ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore,
+    InteractionError, ResourceToken, Shortened, SignOut, StartUrl, error_chain,
+    store::CredentialStore,
 };
 use portcullis_discovery::Product;
 use portcullis_doctor::{Finding, Hop, Rule, Step};
@@ -160,7 +163,7 @@ impl<'a> Chain<'a> {
             Err(_) => None,
         };
         step.findings.push(match (&listed, tools) {
-            (Err(error), _) => failure(TOOLS, error),
+            (Err(error), _) => mcp_failure(TOOLS, error),
             (Ok(_), Some(tools)) => Finding::met(TOOLS, names(tools)),
             (Ok(_), None) => {
                 Finding::problem(TOOLS, "the result has no `tools`", "return a list of tools")
@@ -185,13 +188,8 @@ impl<'a> Chain<'a> {
 
     /// The handshake has no session yet, so that a 404 to a request with a token is about the path.
     fn initialize_failure(&self, error: &McpError) -> Finding {
-        let is_not_found = match error {
-            McpError::Status { status, .. } => *status == StatusCode::NOT_FOUND,
-            McpError::Rpc(error) => error.status == StatusCode::NOT_FOUND,
-            _ => false,
-        };
-        if !is_not_found {
-            return failure(INITIALIZE, error);
+        if status(error) != Some(StatusCode::NOT_FOUND) {
+            return mcp_failure(INITIALIZE, error);
         }
         let text = described(error);
         let fix = format!(
@@ -212,7 +210,7 @@ impl<'a> Chain<'a> {
                 "see the server's log",
             ),
             Ok(_) => Finding::met(CALL, format!("{shown} was called")),
-            Err(error) => failure(CALL, &error),
+            Err(error) => mcp_failure(CALL, &error),
         }
     }
 
@@ -287,7 +285,44 @@ fn token_findings(token: &ResourceToken) -> Vec<Finding> {
     findings
 }
 
-fn failure(rule: Rule, error: &(dyn std::error::Error + 'static)) -> Finding {
+/// The failure of a request with a token.
+fn mcp_failure(rule: Rule, error: &McpError) -> Finding {
+    let is_unavailable = matches!(
+        status(error),
+        Some(
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+        )
+    );
+    if !is_unavailable {
+        return failure(rule, error);
+    }
+    let fix =
+        "start the MCP server; `portcullis check --online`, where Portcullis runs, names the cause";
+    Finding::problem(rule, described(error), fix)
+}
+
+/// The status of the response in an error.
+fn status(error: &McpError) -> Option<StatusCode> {
+    match error {
+        McpError::Status { status, .. } => Some(*status),
+        McpError::Rpc(error) => Some(error.status),
+        _ => None,
+    }
+}
+
+fn failure(rule: Rule, error: &(dyn Error + 'static)) -> Finding {
+    let alone = || EscapedText(&error_chain(error)).to_string();
+    if let Some(fix) = fix_without_browser(error) {
+        return Finding::problem(rule, alone(), fix);
+    }
+    // A remedy of its own sentence or clause is the fix. Another one continues the text.
+    let remedy = remedy(error);
+    if let Some(fix) = remedy
+        .strip_prefix("; ")
+        .or_else(|| remedy.strip_prefix(". "))
+    {
+        return Finding::problem(rule, alone(), EscapedText(fix).to_string());
+    }
     Finding::problem(
         rule,
         described(error),
@@ -296,7 +331,30 @@ fn failure(rule: Rule, error: &(dyn std::error::Error + 'static)) -> Finding {
     )
 }
 
-fn described(error: &(dyn std::error::Error + 'static)) -> String {
+/// The fix if no browser can be opened, or a user is required: other commands have more options.
+fn fix_without_browser(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut next = Some(error);
+    while let Some(current) = next {
+        match current.downcast_ref() {
+            Some(InteractionError::NoBrowser) => {
+                return Some(
+                    "give --no-browser, which prints the URL to visit and waits, or --auto-consent at a development server that was \
+                     started with it (`portcullis idp --auto-consent`, `portcullis demo --auto-consent`)",
+                );
+            }
+            Some(InteractionError::UserRequired { .. }) => {
+                return Some(
+                    "sign in without --auto-consent, in a browser or with --no-browser; --auto-consent is for development servers that \
+                     were started with it (`portcullis idp --auto-consent`, `portcullis demo --auto-consent`)",
+                );
+            }
+            _ => next = current.source(),
+        }
+    }
+    None
+}
+
+fn described(error: &(dyn Error + 'static)) -> String {
     EscapedText(&(error_chain(error) + &remedy(error))).to_string()
 }
 

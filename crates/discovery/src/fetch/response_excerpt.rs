@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::{HeaderMap, HeaderName, header};
-use portcullis_metadata::EscapedText;
+use portcullis_metadata::{EscapedText, syntax::has_media_type};
 use serde_json::Value;
 use url::Url;
 
@@ -13,7 +13,7 @@ use super::{SentSecrets, sent_secrets::REMOVED, shown_url};
 /// beginning of the body.
 ///
 /// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each
-/// part has at most 200 characters. `Location` has no query, fragment or user information. In the
+/// part has at most 200 characters. HTML is shown without its tags. `Location` has no query, fragment or user information. In the
 /// body, everything that looks like a token, a code or a secret is replaced by `[removed]`. If the
 /// body is complete JSON, so are the strings of members such as `access_token`. What the client has
 /// sent is removed from all parts ([`SentSecrets`]).
@@ -24,7 +24,7 @@ use super::{SentSecrets, sent_secrets::REMOVED, shown_url};
 ///
 /// let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, "text/html".parse()?)]);
 /// let excerpt = ResponseExcerpt::new(&headers, b"<h1>Sign in to the\n network</h1>", &SentSecrets::default());
-/// assert_eq!(excerpt.to_string(), "content type text/html, body: <h1>Sign in to the network</h1>");
+/// assert_eq!(excerpt.to_string(), "content type text/html, body: Sign in to the network");
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,10 @@ impl ResponseExcerpt {
     /// client has sent, which some servers repeat in their errors.
     pub fn new(headers: &HeaderMap, body: &[u8], sent: &SentSecrets) -> Self {
         // Before the text is shortened, because a part of a secret would not be recognized.
-        let shown = sent.redact(&body_text(body)).into_owned();
+        let mut shown = sent.redact(&body_text(body)).into_owned();
+        if has_media_type(headers, "text/html") {
+            shown = without_tags(&shown);
+        }
         Self {
             body: Some(shortened(&without_tokens(&collapsed(&shown)))),
             ..Self::without_body(headers, sent)
@@ -149,6 +152,21 @@ fn remove_members(json: &mut Value) -> bool {
     removed
 }
 
+/// The text of a page, with a space for each tag. It is for a reader, and is not safe as HTML.
+fn without_tags(html: &str) -> String {
+    let mut text = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some((before, from)) = rest.split_once('<') {
+        let Some((_, after)) = from.split_once('>') else {
+            break;
+        };
+        text.push_str(before);
+        text.push(' ');
+        rest = after;
+    }
+    text + rest
+}
+
 fn collapsed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -219,6 +237,29 @@ mod tests {
             ResponseExcerpt::new(&HeaderMap::new(), b"", &SentSecrets::default()).to_string(),
             "no content type, no body"
         );
+    }
+
+    /// J8: the page of a proxy is shown as its text.
+    #[test]
+    fn a_page_has_no_tags() {
+        let html = HeaderMap::from_iter([(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        )]);
+        let shown = |body: &str| {
+            ResponseExcerpt::new(&html, body.as_bytes(), &SentSecrets::default())
+                .body()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(
+            shown(
+                "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<hr><center>nginx</center>"
+            ),
+            "502 Bad Gateway nginx"
+        );
+        assert_eq!(shown("1 < 2"), "1 < 2");
+        assert_eq!(body("<a>"), "<a>");
     }
 
     /// J2: a redirect shows its target without what may be secret.

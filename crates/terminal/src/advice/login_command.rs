@@ -24,7 +24,7 @@ pub fn login_command(start: &StartUrl, scopes: &Scopes) -> String {
 
 /// Returns a text as one word of a POSIX shell. A server chooses the scopes, which can contain `$`
 /// and `` ` ``.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {
         true => text.to_owned(),

@@ -6,6 +6,7 @@ use portcullis_client::{
     ClientError, InteractionError, UnsupportedServer, provider::AuthorizeParameterError,
     store::StoreError,
 };
+use portcullis_discovery::DiscoveryError;
 
 use super::login_command;
 
@@ -27,6 +28,11 @@ pub fn remedy(error: &(dyn Error + 'static)) -> String {
 fn of_client(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<ClientError>() {
         return for_client(error);
+    }
+    if let Some(DiscoveryError::ResourceMismatch { found, .. }) = error.downcast_ref() {
+        return Some(format!(
+            "; if that is the server's address, use the URL {found}"
+        ));
     }
     let text = if let Some(error) = error.downcast_ref::<StoreError>() {
         for_store(error)?
@@ -90,10 +96,10 @@ fn for_interaction(error: &InteractionError) -> Option<&'static str> {
         InteractionError::NoBrowser => Some(
             "; run `portcullis login --no-browser` for this URL in a terminal: it prints the URL and waits. Or use --device to \
              sign in with another device, if the server supports it, or --auto-consent at a development server that was started \
-             with it (`portcullis demo --auto-consent`)",
+             with it (`portcullis idp --auto-consent`, `portcullis demo --auto-consent`)",
         ),
         InteractionError::UserRequired { .. } => Some(
-            ", and --auto-consent is for development servers that were started with it (`portcullis demo --auto-consent`); run \
+            ", and --auto-consent is for development servers that were started with it (`portcullis idp --auto-consent`, `portcullis demo --auto-consent`); run \
              the command without --auto-consent to sign in in a browser, or `portcullis login --no-browser`, or, if the server \
              supports it, `portcullis login --device` for a browser on another device",
         ),
@@ -170,7 +176,7 @@ mod tests {
                 "no browser can be opened on this machine, and there is no terminal in which a user could read the \
                  authorization URL; run `portcullis login --no-browser` for this URL in a terminal: it prints the URL and waits. \
                  Or use --device to sign in with another device, if the server supports it, or --auto-consent at a development \
-                 server that was started with it (`portcullis demo --auto-consent`)",
+                 server that was started with it (`portcullis idp --auto-consent`, `portcullis demo --auto-consent`)",
             ),
             (
                 InteractionError::UserRequired {
@@ -178,7 +184,7 @@ mod tests {
                 }
                 .into(),
                 "the authorization endpoint requires a user (status 200 OK), and --auto-consent is for development servers that \
-                 were started with it (`portcullis demo --auto-consent`); run the command without --auto-consent to sign in in \
+                 were started with it (`portcullis idp --auto-consent`, `portcullis demo --auto-consent`); run the command without --auto-consent to sign in in \
                  a browser, or `portcullis login --no-browser`, or, if the server supports it, `portcullis login --device` for a \
                  browser on another device",
             ),
@@ -214,6 +220,15 @@ mod tests {
                 .into(),
                 "/home/alice/store belongs to user 1, and this program runs as user 2; run `chown 2 /home/alice/store` if you \
                  trust it, or name another directory with --store",
+            ),
+            (
+                ClientError::Discovery(DiscoveryError::ResourceMismatch {
+                    requested: "http://localhost:3000/mcp".into(),
+                    found: "http://127.0.0.1:3000/mcp".into(),
+                }),
+                "cannot find the authorization server of the resource: the metadata is for the resource \
+                 http://127.0.0.1:3000/mcp, not for http://localhost:3000/mcp; if that is the server's address, use the URL \
+                 http://127.0.0.1:3000/mcp",
             ),
             (
                 ClientError::NoAuthorizationServer,
