@@ -18,7 +18,7 @@ use portcullis_terminal::{counted, print, print_json, report, tell};
 use serde::{Serialize, de::DeserializeOwned};
 use url::form_urlencoded::Serializer;
 
-use self::target::Target;
+use self::{table::WITHOUT_SESSIONS, target::Target};
 use crate::{
     cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions},
     command_error,
@@ -78,7 +78,7 @@ async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
         print_json(&listing)?;
         return Ok(ExitCode::SUCCESS);
     }
-    table::print(&listing.sessions)?;
+    table::print(&listing.sessions, arguments.has_filter())?;
     if listing.has_more {
         tell(format_args!(
             "there are more sessions: use a filter, or raise --limit"
@@ -155,6 +155,11 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
         print(format_args!(
             "ended {sessions} in the server's table and {streams}{more}"
         ))?;
+        if ended.sessions_ended == 0 && session.is_none() {
+            tell(format_args!(
+                "{WITHOUT_SESSIONS}: they continue until their tokens are rejected (docs/use/administration.md)"
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,14 +9,18 @@ const HEAD: [&str; 8] = [
     "SESSION", "SUBJECT", "CLIENT", "ISSUER", "RESOURCE", "AGE", "UNUSED", "STREAMS",
 ];
 
-/// Prints the sessions, those that were used last first.
-pub(super) fn print(sessions: &[SessionEntry]) -> std::io::Result<()> {
-    portcullis_terminal::print(text(sessions))
+/// Clients without sessions, which no list has.
+pub(super) const WITHOUT_SESSIONS: &str = "clients of 2026-07-28 have no sessions";
+
+/// Prints the sessions, those that were used last first. `has_filter`: there may be others.
+pub(super) fn print(sessions: &[SessionEntry], has_filter: bool) -> std::io::Result<()> {
+    portcullis_terminal::print(text(sessions, has_filter))
 }
 
-fn text(sessions: &[SessionEntry]) -> String {
+fn text(sessions: &[SessionEntry], has_filter: bool) -> String {
     if sessions.is_empty() {
-        return "there are no such sessions in the server's table".to_owned();
+        let such = if has_filter { "such " } else { "" };
+        return format!("there are no {such}sessions in the server's table; {WITHOUT_SESSIONS}");
     }
     let mut sorted: Vec<&SessionEntry> = sessions.iter().collect();
     sorted.sort_by_key(|session| (session.unused_seconds, session.age_seconds));
@@ -106,10 +110,11 @@ mod tests {
     /// J8: names from tokens are escaped, and columns are aligned.
     #[test]
     fn sessions_are_aligned_and_escaped() {
-        let text = text(&[
+        let sessions = [
             session(Some("mallory\u{1b}[2J"), 75, false),
             session(None, 0, true),
-        ]);
+        ];
+        let text = text(&sessions, false);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("SESSION           SUBJECT"), "{text}");
         assert!(lines[1].contains("  in use  2"), "{text}");
@@ -118,9 +123,18 @@ mod tests {
         assert!(lines[2].contains("mallory"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
         assert_eq!(lines[0].find("RESOURCE"), lines[1].find("https://mcp"));
+    }
+
+    /// E12: an empty list names the clients that it cannot have.
+    #[test]
+    fn an_empty_list_names_clients_without_sessions() {
         assert_eq!(
-            super::text(&[]),
-            "there are no such sessions in the server's table"
+            text(&[], true),
+            "there are no such sessions in the server's table; clients of 2026-07-28 have no sessions"
+        );
+        assert_eq!(
+            text(&[], false),
+            "there are no sessions in the server's table; clients of 2026-07-28 have no sessions"
         );
     }
 }

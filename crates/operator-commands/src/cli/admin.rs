@@ -111,6 +111,20 @@ pub(crate) struct AdminSessions {
     pub(crate) limit: u32,
 }
 
+impl AdminSessions {
+    /// Whether the list can lack sessions of the table.
+    pub(crate) fn has_filter(&self) -> bool {
+        let filters = [
+            &self.subject,
+            &self.client,
+            &self.issuer,
+            &self.resource,
+            &self.session,
+        ];
+        filters.iter().any(|filter| filter.is_some())
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct AdminEnd {
     #[command(flatten)]
