@@ -232,7 +232,7 @@ impl Reloader {
             source.config = config;
         }
         if let Some(shortage) = shortage {
-            shortage.warn();
+            shortage.log();
         }
         plan.warnings
             .iter()

@@ -241,7 +241,7 @@ async fn run(
     }
     // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {
-        shortage.warn();
+        shortage.log();
     }
     persistence.report();
     if let Some(broker) = &plan.broker {

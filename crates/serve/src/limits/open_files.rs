@@ -85,13 +85,22 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// Logs the lowered limits and the fix.
-    pub(crate) fn warn(&self) {
-        tracing::warn!(
-            files.limit = self.limit.files,
-            files.needed = self.needed,
-            "{self}"
-        );
+    /// Logs the lowered limits and the fix. A small reduction is no warning.
+    pub(crate) fn log(&self) {
+        let (limit, needed) = (self.limit.files, self.needed);
+        if self.is_small() {
+            tracing::info!(files.limit = limit, files.needed = needed, "{self}");
+        } else {
+            tracing::warn!(files.limit = limit, files.needed = needed, "{self}");
+        }
+    }
+
+    /// Whether at least 95 % of each number of connections remain.
+    fn is_small(&self) -> bool {
+        let remain = |fitted: usize, wanted: usize| fitted >= wanted - wanted / 20;
+        let mut upstreams = self.fitted.upstreams.iter().zip(&self.wanted.upstreams);
+        remain(self.fitted.clients, self.wanted.clients)
+            && upstreams.all(|(fitted, wanted)| remain(*fitted, *wanted))
     }
 }
 
@@ -431,6 +440,28 @@ mod tests {
             .map(ConnectionLimit::max)
             .collect::<Vec<_>>();
         assert_eq!(max, [7, 8], "the plan has the lowered limits");
+    }
+
+    /// The usual hard limit of 20,000 lacks few of the files of the default limits.
+    #[test]
+    fn a_small_reduction_is_no_warning() {
+        let is_small = |clients, upstreams: &[usize]| {
+            let shortage = Shortage {
+                limit: FileLimit {
+                    files: 20_000,
+                    refusal: None,
+                },
+                needed: 20_084,
+                wanted: files(10_000, &[10_000]),
+                fitted: files(clients, upstreams),
+            };
+            shortage.is_small()
+        };
+        assert!(is_small(9_958, &[9_958]));
+        assert!(is_small(9_500, &[9_500]));
+        assert!(!is_small(9_499, &[10_000]));
+        assert!(!is_small(10_000, &[9_499]));
+        assert!(!is_small(1, &[1]));
     }
 
     #[test]
