@@ -1,6 +1,4 @@
-//! URLs of metadata, endpoints and consoles in place of an issuer.
-
-use url::Url;
+//! URLs of metadata and endpoints in place of an issuer.
 
 use crate::shown_url;
 
@@ -45,10 +43,9 @@ pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
         )
     } else if let Some(meant) = before(&KEYS) {
         ("the URL of the issuer's keys", meant.to_owned())
-    } else if let Some(meant) = endpoint_of(bare).or_else(|| before(&ENDPOINTS)) {
-        ("the URL of an endpoint of the issuer", meant.to_owned())
     } else {
-        ("a page of Keycloak", keycloak_page(issuer)?)
+        let meant = endpoint_of(bare).or_else(|| before(&ENDPOINTS))?;
+        ("the URL of an endpoint of the issuer", meant.to_owned())
     };
     Some(format!(
         "is {what}; write the `issuer` that is in the metadata, probably {:?}",
@@ -63,22 +60,6 @@ fn endpoint_of(url: &str) -> Option<&str> {
     }
     let (server, endpoint) = url.rsplit_once("/v1/")?;
     (server.contains("/oauth2/") && OKTA_ENDPOINTS.contains(&endpoint)).then_some(server)
-}
-
-/// Returns the issuer of the realm whose admin or account console this is.
-fn keycloak_page(issuer: &str) -> Option<String> {
-    let url = Url::parse(issuer).ok()?;
-    let base = |path: &str| format!("{}{path}", url.origin().ascii_serialization());
-    if let Some((prefix, rest)) = url.path().split_once("/admin/")
-        && let Some((realm, _)) = rest.split_once("/console")
-    {
-        // That of the administrator, who can manage other realms in it.
-        let realm = if realm == "master" { "<realm>" } else { realm };
-        return Some(base(&format!("{prefix}/realms/{realm}")));
-    }
-    let (prefix, rest) = url.path().split_once("/realms/")?;
-    let (realm, page) = rest.split_once('/')?;
-    (page.trim_end_matches('/') == "account").then(|| base(&format!("{prefix}/realms/{realm}")))
 }
 
 #[cfg(test)]
@@ -118,21 +99,6 @@ mod tests {
                 "https://a.example/connect/token/",
                 "endpoint",
                 "https://a.example",
-            ),
-            (
-                "https://a.example/auth/admin/master/console/",
-                "page of Keycloak",
-                "https://a.example/auth/realms/<realm>",
-            ),
-            (
-                "https://a.example/admin/prod/console",
-                "page of Keycloak",
-                "https://a.example/realms/prod",
-            ),
-            (
-                "https://a.example/realms/prod/account/",
-                "page of Keycloak",
-                "https://a.example/realms/prod",
             ),
         ] {
             let doubt = doubt(url).unwrap_or_else(|| panic!("{url}"));
