@@ -271,7 +271,12 @@ async fn an_unusable_directory_prevents_the_start() {
     assert_refused(
         "a file",
         &with(&file),
-        &["state_dir", file.as_str(), fix, "state.io"],
+        &[
+            "portcullis.toml:3: state_dir: ",
+            file.as_str(),
+            fix,
+            "state.io",
+        ],
         true,
     )
     .await;
