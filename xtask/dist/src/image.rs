@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The maximum size of the files in the image.
-const MAX_SIZE: u64 = 20_000_000;
+const MAX_SIZE: u64 = 24_000_000;
 
 /// Builds the image, runs it if this machine can, and writes it as an archive that `docker load`
 /// and `podman load` read. Fails when the image cannot be built or run, or is too large.
