@@ -1,7 +1,7 @@
 //! `doctor`: what is in front of a server, and its fix.
 
 use http::{Response, header};
-use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, Portcullis};
+use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, Portcullis, Request};
 use serde_json::{Value, json};
 
 fn response(status: u16, content_type: &str, body: &str) -> PeerResponse {
@@ -82,15 +82,23 @@ async fn statuses_have_their_own_fixes() {
 /// `Host`, names that as the cause. No access of web pages is checked there.
 #[tokio::test]
 async fn a_changed_host_is_the_cause() {
-    let demo = Portcullis::start(&[
-        "demo",
-        "--listen",
-        "127.0.0.1:0",
-        "--idp-listen",
-        "127.0.0.1:0",
-    ])
+    let configuration = "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:9\"\n[[issuer]]\nissuer = \
+                         \"https://auth.example.com\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = { http = \
+                         \"http://127.0.0.1:9/mcp\" }\n";
+    let server = Portcullis::serve(configuration).await;
+    let rejection = Request::without_host("POST", "/mcp")
+        .header("Host", "backend")
+        .send(server.address())
+        .await;
+    let (status, body) = (rejection.status, rejection.text());
+    let proxy = Peer::start(move |request| {
+        request
+            .path
+            .starts_with("/mcp")
+            .then(|| response(status, "application/json", &body))
+    })
     .await;
-    let url = format!("http://localhost:{}/mcp", demo.address().port());
+    let url = proxy.url("/mcp");
     let finished = Portcullis::run(&["doctor", &url]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let fix = "let the proxy pass Host (nginx: proxy_set_header Host $http_host)";

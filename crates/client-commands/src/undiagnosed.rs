@@ -29,17 +29,17 @@ pub(crate) fn with_doctor(error: anyhow::Error, url: &str) -> anyhow::Error {
 }
 
 fn is_of_server(error: &(dyn std::error::Error + 'static)) -> bool {
-    let of_endpoint = error.downcast_ref().is_some_and(|error| {
-        matches!(
-            error,
-            McpError::Unreachable { .. }
-                | McpError::Fetch(_)
-                | McpError::Unauthorized { .. }
-                | McpError::Redirected(_)
-                | McpError::Status { .. }
-                | McpError::UnexpectedContent { .. }
-                | McpError::InvalidResponse
-        )
+    let of_endpoint = error.downcast_ref().is_some_and(|error| match error {
+        // Otherwise the server says when to try again.
+        McpError::Unauthorized { retry_after } | McpError::Status { retry_after, .. } => {
+            retry_after.delay().is_none()
+        }
+        McpError::Unreachable { .. }
+        | McpError::Fetch(_)
+        | McpError::Redirected(_)
+        | McpError::UnexpectedContent { .. }
+        | McpError::InvalidResponse => true,
+        _ => false,
     });
     let of_chain = error.downcast_ref().is_some_and(|error| {
         matches!(

@@ -221,7 +221,10 @@ fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding
                 format!(
                     "it is the metadata of {named}, which differs from the requested URL by a final slash"
                 ),
-                "set `resource` to exactly the URL that clients use: several clients compare it as a string",
+                format!(
+                    "use the URL {named}, or set `resource` to exactly the URL that clients use: several clients compare it as a \
+                     string"
+                ),
             )
         }
         Some(ResourceMatch::Same) => Finding::met(

@@ -5,7 +5,7 @@ use std::error::Error;
 use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_client::{
-    InteractionError, ResourceToken, Shortened, SignOut, StartUrl, error_chain,
+    ClientError, InteractionError, ResourceToken, Shortened, SignOut, StartUrl, error_chain,
     store::CredentialStore,
 };
 use portcullis_discovery::Product;
@@ -335,7 +335,7 @@ fn failure(rule: Rule, error: &(dyn Error + 'static)) -> Finding {
 fn fix_without_browser(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(current) = next {
-        match current.downcast_ref() {
+        match interaction(current) {
             Some(InteractionError::NoBrowser) => {
                 return Some(
                     "give --no-browser, which prints the URL to visit and waits, or --auto-consent at a development server that was \
@@ -352,6 +352,15 @@ fn fix_without_browser(error: &(dyn Error + 'static)) -> Option<&'static str> {
         }
     }
     None
+}
+
+/// The error of the user's part, which is not the source of the client's error, but that error
+/// itself.
+fn interaction<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a InteractionError> {
+    match error.downcast_ref() {
+        Some(ClientError::Interaction(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
 }
 
 fn described(error: &(dyn Error + 'static)) -> String {

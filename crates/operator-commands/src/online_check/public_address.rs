@@ -33,7 +33,10 @@ pub(super) async fn check(
     if is_listener(plan, &url) || port == Port::Other {
         return None;
     }
-    let mut step = Step::new(format!("the address that clients use, {url}"));
+    let mut step = Step::new(format!(
+        "the address that clients use, {}",
+        url.origin().ascii_serialization()
+    ));
     let is_local = is_loopback(&url);
     url.set_path(&protected_resource_path(&resource.endpoint));
     step.findings.push(match port {
