@@ -357,6 +357,12 @@ async fn the_command_does_the_same() {
         .await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("in no table"), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("clients of 2026-07-28 have no sessions"),
+        "{ended:?}"
+    );
     let dropped = administration
         .run(&[
             "drop-tokens",
@@ -370,7 +376,14 @@ async fn the_command_does_the_same() {
 
     let listed = administration.run(&["sessions"]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    assert!(listed.stdout.contains("no such sessions"), "{listed:?}");
+    assert_eq!(
+        listed.stdout.trim_end(),
+        "there are no sessions in the server's table; clients of 2026-07-28 have no sessions"
+    );
+    let filtered = administration
+        .run(&["sessions", "--subject", "alice"])
+        .await;
+    assert!(filtered.stdout.contains("no such sessions"), "{filtered:?}");
 }
 
 /// E12: the socket is private, goes with its server, and is replaced after a crash. A reload does
