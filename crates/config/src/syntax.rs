@@ -24,6 +24,9 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
+    if let Some((line_number, text)) = before_its_table(text, line_number, line) {
+        return (line_number, Diagnostic { key, text });
+    }
     let text = if problem.contains("duplicate key") {
         duplicate(text, line_number, line)
     } else {
@@ -93,11 +96,44 @@ fn key_of(line: &str) -> KeyPath {
     }
 }
 
+/// Returns the line and the error of the first table that stands above the array of tables to which
+/// it belongs: `[[resource.rule]]` before `[[resource]]`, whose header is in the line of the error.
+fn before_its_table(text: &str, line_number: usize, line: &str) -> Option<(usize, String)> {
+    let name = |header: &str| header.trim_matches(['[', ']']).trim().to_owned();
+    let header = bare(line);
+    let is_array = is_header(line) && header.starts_with("[[");
+    let array = is_array.then(|| name(&header))?;
+    let headers = text
+        .lines()
+        .take(line_number - 1)
+        .map(bare)
+        .enumerate()
+        .filter(|(_, line)| is_header(line));
+    let headers: Vec<(usize, String)> = headers.collect();
+    if headers.iter().any(|(_, header)| name(header) == array) {
+        return None;
+    }
+    let within = format!("{array}.");
+    let (position, inner) = headers
+        .iter()
+        .find(|(_, header)| name(header).starts_with(&within))?;
+    Some((
+        position + 1,
+        format!(
+            "{inner} stands before the {header} to which it belongs (line {line_number}); move it below"
+        ),
+    ))
+}
+
+/// Returns a line without its comment and the spaces around it.
+fn bare(line: &str) -> String {
+    line.split('#').next().unwrap_or_default().trim().to_owned()
+}
+
 /// Returns the error about a key or a table that is above already.
 fn duplicate(text: &str, line_number: usize, line: &str) -> String {
     let above = || text.lines().take(line_number - 1).enumerate();
     if is_header(line) {
-        let bare = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
         let header = bare(line);
         let name = header.trim_matches(['[', ']']).trim();
         if schema::type_name(&KeyPath::parse(name)) == Some("array") {
@@ -310,6 +346,11 @@ mod tests {
                 "move its keys there",
             ),
             ("// comment\n", "1: ", "begin a comment with #"),
+            (
+                "[issuer.jwks] # comment\n[[resource]]\n[[issuer]]\n",
+                "1: [issuer.jwks] stands before the [[issuer]] to which it belongs (line 3)",
+                "move it below",
+            ),
         ] {
             let (line, message) = error(text);
             let message = format!("{line}: {message}");
