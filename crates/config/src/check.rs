@@ -6,7 +6,7 @@ mod mistakes;
 use std::path::Path;
 
 use crate::{
-    ConfigErrors, Loaded, Overrides, load,
+    ConfigErrors, Loaded, Overrides, load, placeholders,
     plan::{Plan, all_errors},
 };
 
@@ -19,7 +19,11 @@ use crate::{
 pub fn check(file: &Path, overrides: Overrides) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = load(file, overrides).map_err(all_errors)?;
     match Plan::new(&loaded.config) {
-        Ok(plan) => Ok((loaded, plan)),
+        Ok(mut plan) => {
+            let of_paths = placeholders::warnings(loaded.places.written());
+            plan.warnings.extend(of_paths);
+            Ok((loaded, plan))
+        }
         Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
     }
 }

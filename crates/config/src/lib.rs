@@ -11,6 +11,7 @@ mod listen_address;
 mod load;
 mod located;
 mod origin;
+mod placeholders;
 pub mod plan;
 mod restart;
 mod schema;

@@ -10,7 +10,7 @@ use std::{
 use figment::{Figment, providers::Serialized, value::Value};
 
 use super::{
-    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, syntax,
+    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, placeholders, syntax,
     type_errors::{self, TypeErrors},
     variables,
 };
@@ -95,10 +95,11 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     })?;
     let config = written.deserialize();
     let of_lists = variables::of_lists();
+    let of_placeholders = placeholders::errors(&written);
     let places = Places::new(file, parsed.lines, written.clone(), sources.clone())
         .with_variables_of_lists(of_lists.clone());
     match config {
-        Ok(config) if of_lists.is_empty() => Ok(Loaded {
+        Ok(config) if of_lists.is_empty() && of_placeholders.is_empty() => Ok(Loaded {
             config,
             sources,
             places,
@@ -111,6 +112,10 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
             } = type_errors::find(written, &places);
             errors.extend(of_lists.iter().map(variable_of_list));
             replaced.extend(of_lists);
+            // The value that replaces the placeholder can have every type.
+            errors.retain(|error| !of_placeholders.iter().any(|found| found.key == error.key));
+            replaced.extend(of_placeholders.iter().map(|found| found.key.clone()));
+            errors.extend(of_placeholders);
             Err(Unusable::Values {
                 places: Box::new(places),
                 errors,

@@ -2,7 +2,7 @@
 
 use toml_edit::TomlError;
 
-use super::{Diagnostic, KeyPath, schema, size, toml_lines::line_at, toml_text};
+use super::{Diagnostic, KeyPath, placeholders, schema, size, toml_lines::line_at, toml_text};
 
 /// Returns the line of a syntax error, counted from 1, and the error.
 ///
@@ -181,6 +181,9 @@ fn explanation(key: &KeyPath, line: &str, rest: &str, problem: &str) -> Option<S
     {
         return Some(format!("write the number of bytes, {last} = {bytes}"));
     }
+    if let Some(problem) = bare_placeholder(value.unwrap_or(line.trim_start())) {
+        return Some(problem);
+    }
     let is_set = value.is_some_and(|value| !value.is_empty());
     if let Some(mark) = ["//", "--"]
         .iter()
@@ -197,6 +200,13 @@ fn explanation(key: &KeyPath, line: &str, rest: &str, problem: &str) -> Option<S
         return Some("write = instead of the colon after a name in braces".to_owned());
     }
     None
+}
+
+/// Returns the problem of a value, or of a line without a key, that begins with a placeholder
+/// instead of a quote.
+fn bare_placeholder(value: &str) -> Option<String> {
+    let is_bare = value.starts_with(['$', '%', '<']) || value.starts_with("{{");
+    is_bare.then(|| placeholders::problem(value))?
 }
 
 /// Returns what to write instead. `text` is the whole file, and `line` the line of the error.
@@ -346,6 +356,21 @@ mod tests {
                 "move its keys there",
             ),
             ("// comment\n", "1: ", "begin a comment with #"),
+            (
+                "base_url = {{ .Values.hunter2 | quote }}\n",
+                "1: base_url: contains {{ … }}",
+                "write the value",
+            ),
+            (
+                "listen = ${LISTEN}\n",
+                "1: listen: contains ${…}",
+                "write the value",
+            ),
+            (
+                "a = 1\n{{- if .Values.x }}\n",
+                "2: contains {{ … }}",
+                "write the value",
+            ),
             (
                 "[issuer.jwks] # comment\n[[resource]]\n[[issuer]]\n",
                 "1: [issuer.jwks] stands before the [[issuer]] to which it belongs (line 3)",

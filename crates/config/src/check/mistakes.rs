@@ -293,6 +293,11 @@ fn other_sources_are_named() {
                 "PORTCULLIS_RESOURCE__0__ENDPOINT: resource[0].endpoint is in a list, and can only be set in the file",
             ),
             (
+                "PORTCULLIS_BASE_URL",
+                "https://${HOST}",
+                "PORTCULLIS_BASE_URL: base_url contains ${…}, which is not replaced here; write the value",
+            ),
+            (
                 "PORTCULLIS_RESOURCE_ENDPOINT",
                 "/x",
                 "PORTCULLIS_RESOURCE_ENDPOINT: resource_endpoint is not a known key; keys of [[resource]] can only be set in \
