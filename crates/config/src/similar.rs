@@ -26,6 +26,25 @@ pub(super) fn respelled(written: &str, known: &[&str]) -> String {
         .unwrap_or_default()
 }
 
+/// Returns the known name that differs from the written one only by other words for the same thing,
+/// such as `jwks_url` for `jwks_uri`. Only for names of several words: one word alone is ambiguous.
+pub(super) fn reworded<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let words = |name: &str| -> Vec<String> {
+        let words = name.split(['_', '-']).map(str::to_lowercase);
+        words.map(|word| canonical(&word).to_owned()).collect()
+    };
+    let written = words(written);
+    let mut known = known.iter().copied();
+    known.find(|name| written.len() > 1 && words(name) == written)
+}
+
+/// Returns the first of the words with the meaning of this one; the word itself if it has no others.
+fn canonical(word: &str) -> &str {
+    const EQUAL: [&[&str]; 2] = [&["uri", "url", "endpoint"], &["file", "path"]];
+    let equal = EQUAL.iter().find(|words| words.contains(&word));
+    equal.map_or(word, |words| words[0])
+}
+
 /// Suggests the known scope of which the written one is a misspelling. Empty if there is none: a
 /// scope that only begins alike can be another, weaker one.
 pub(super) fn intended_scope(written: &str, known: &[&str]) -> String {
@@ -92,6 +111,18 @@ mod tests {
         }
         for written in ["HS256", "none", "", "ES25"] {
             assert_eq!(respelled(written, &known), "", "{written}");
+        }
+        let known = ["jwks_uri", "introspection_endpoint", "endpoint", "ca_file"];
+        for (written, meant) in [
+            ("jwks_endpoint", "jwks_uri"),
+            ("introspection-url", "introspection_endpoint"),
+            ("introspection_uri", "introspection_endpoint"),
+            ("ca_path", "ca_file"),
+        ] {
+            assert_eq!(reworded(written, &known), Some(meant), "{written}");
+        }
+        for written in ["uri", "token_url", ""] {
+            assert_eq!(reworded(written, &known), None, "{written}");
         }
         assert_eq!(similar("LISTEN", &["listen"], 1.0), Some("listen"));
     }

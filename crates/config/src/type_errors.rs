@@ -195,7 +195,9 @@ fn repair(root: &mut Value, error: &Error, mut key: KeyPath, lines: &TomlLines) 
                 .deserialize::<Config>()
                 .err()
                 .and_then(|error| error.into_iter().next());
-            if is_unknown || next.is_none_or(|next| key_of(&next, lines) != key) {
+            // An error of a table around it is one of the replacement.
+            let is_around = |next: KeyPath| !next.is_root() && key.starts_with(&next);
+            if is_unknown || next.is_none_or(|next| !is_around(key_of(&next, lines))) {
                 *root = repaired;
                 return Some(key);
             }

@@ -293,6 +293,12 @@ fn other_sources_are_named() {
                 "PORTCULLIS_RESOURCE__0__ENDPOINT: resource[0].endpoint is in a list, and can only be set in the file",
             ),
             (
+                "PORTCULLIS_ISSUER",
+                "https://auth.example.com",
+                "PORTCULLIS_ISSUER: issuer is a string; expected an array of tables; remove this variable, and write \
+                 [[issuer]] in the file",
+            ),
+            (
                 "PORTCULLIS_BASE_URL",
                 "https://${HOST}",
                 "PORTCULLIS_BASE_URL: base_url contains ${…}, which is not replaced here; write the value",

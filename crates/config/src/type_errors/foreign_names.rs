@@ -39,6 +39,17 @@ const ISSUER_OF_REALM: Meaning =
 const AUDIT_FILE: Meaning = Write("write target = { file = \"/var/log/portcullis/audit.jsonl\" }");
 const LISTEN: Meaning = Write("write address and port in listen = \"127.0.0.1:3000\"");
 
+/// Why `[broker.clients]` has no clients, and what to write.
+pub(super) const CLIENTS_REGISTER: &str = "clients register themselves: list the hosts of their redirect URIs in redirect_hosts of [broker.clients]";
+const RATE: Meaning = Write("a rate has two keys: requests = 600, per = \"1m\"");
+/// The tables of rates.
+const RATES: &[&str] = &[
+    "limits.per_address",
+    "limits.per_principal",
+    "limits.rejected_per_address",
+    "resource.rule.limit",
+];
+
 /// Names of tables at the top of the file.
 const TABLES: &[(&[&str], Meaning)] = &[
     (
@@ -65,6 +76,7 @@ const TABLES: &[(&[&str], Meaning)] = &[
     ),
     (&["ssl", "https"], Key("tls")),
     (&["rules"], Write("write [[resource.rule]]")),
+    (&["routes"], Write("write [[resource.route]]")),
 ];
 
 /// Every table, but not the top of the file.
@@ -120,9 +132,80 @@ const NAMES: &[(&[&str], &[&str], Meaning)] = &[
     (&["resource"], &["hosts"], Key("allowed_hosts")),
     (
         &["resource"],
-        &["backend", "proxy_pass", "server", "target", "url"],
+        &["backend", "proxy_pass", "server", "target", "uri", "url"],
         HTTP,
     ),
+    (
+        &["resource"],
+        &["tls"],
+        Write(
+            "remove it; an upstream with TLS has https in its URL, and its certificate authorities are in upstream_ca_file",
+        ),
+    ),
+    (
+        &["issuer", "broker.provider", "traces"],
+        &["tls"],
+        Write("remove it; the certificate authorities are in ca_file"),
+    ),
+    (
+        &["shared"],
+        &["tls"],
+        Write("write redis = \"rediss://…\"; the certificate authorities are in ca_file"),
+    ),
+    (
+        &["issuer"],
+        &["resource"],
+        Write(
+            "remove it; protected endpoints are [[resource]] tables, and other audiences are listed in audiences",
+        ),
+    ),
+    (
+        &["resource.rule", "resource.route"],
+        &["action", "allow", "decision", "deny", "effect"],
+        Write("remove it; nothing is denied by name: list the scopes that a token needs in scopes"),
+    ),
+    (
+        &["broker.clients"],
+        &[
+            "client_id",
+            "client_name",
+            "client_secret",
+            "id",
+            "name",
+            "redirect_uri",
+            "redirect_uris",
+        ],
+        Write(CLIENTS_REGISTER),
+    ),
+    (
+        RATES,
+        &[
+            "average", "count", "day", "hour", "limit", "max", "minute", "rate", "rps", "second",
+        ],
+        RATE,
+    ),
+    (
+        RATES,
+        &["duration", "interval", "period", "unit", "window"],
+        Key("per"),
+    ),
+    (
+        RATES,
+        &["burst", "policy"],
+        Write("remove it; a rate has only requests and per"),
+    ),
+    (
+        &["audit"],
+        &["rotate", "rotation"],
+        Write("write rotate_size, rotate_age and keep in [audit]"),
+    ),
+    (
+        &["audit"],
+        &["backups", "max_backups", "max_files"],
+        Key("keep"),
+    ),
+    (&["audit"], &["max_age"], Key("rotate_age")),
+    (&["audit"], &["max_size"], Key("rotate_size")),
     (
         &["resource"],
         &["aud", "audience", "audiences"],
@@ -162,6 +245,8 @@ const NAMES: &[(&[&str], &[&str], Meaning)] = &[
             "domain",
             "iss",
             "issuer_url",
+            "oidc_issuer",
+            "oidc_issuer_url",
             "server",
             "uri",
             "url",
@@ -235,7 +320,7 @@ const NAMES: &[(&[&str], &[&str], Meaning)] = &[
     (&["admin"], &["password", "secret"], Key("token")),
     (&["audit"], &["file", "output", "path"], AUDIT_FILE),
     (&["audit.target"], &["name", "path"], AUDIT_FILE),
-    (&["traces"], &["url"], Key("endpoint")),
+    (&["traces"], &["uri", "url"], Key("endpoint")),
     (&["shared"], &["uri", "url"], Key("redis")),
 ];
 

@@ -54,6 +54,9 @@ pub(super) fn fix(key: &KeyPath, found: &Actual, value: Option<&Value>) -> Optio
 
 /// Returns the choice that a boolean means, and the other one.
 pub(super) fn choice(key: &KeyPath, found: &Actual) -> Option<String> {
+    if matches!(found, Actual::Bool(false)) && key.header() == "state_dir" {
+        return Some("write state_dir = \"off\" to keep everything in memory".to_owned());
+    }
     let choices = schema::choices(key);
     let of = |words: [&str; 2]| {
         let mut names = words.iter().map(|name| toml_text::string(name));

@@ -9,7 +9,7 @@ use figment::{
 };
 
 use super::{
-    foreign_names::{Meaning, meaning},
+    foreign_names::{CLIENTS_REGISTER, Meaning, meaning},
     lookup::{get, last_name},
     meant_value,
     unknown_key::KeyFix,
@@ -45,10 +45,7 @@ impl Problem {
     pub(super) fn of(error: &Error, key: &KeyPath, root: &Value, places: &Places) -> Self {
         let lines = places.lines();
         if is_table_in_array(key, lines) {
-            let header = key.header();
-            return Self::InvalidValue(format!(
-                "{key} is a single table; write [{header}] instead of [[{header}]]"
-            ));
+            return Self::InvalidValue(single_table(key));
         }
         match &error.kind {
             Kind::UnknownField(name, known) => {
@@ -98,6 +95,15 @@ impl Problem {
             Self::InvalidValue(text) => text.clone(),
         }
     }
+}
+
+/// Returns the text for an array of tables in place of one table.
+fn single_table(key: &KeyPath) -> String {
+    let header = key.header();
+    if header == "broker.clients" {
+        return format!("{key} is no list of clients; {CLIENTS_REGISTER}");
+    }
+    format!("{key} is only one table; write [{header}] instead of [[{header}]]")
 }
 
 /// Returns the text for a value, or for a member of a table, that is not one of the known ones.
@@ -163,14 +169,17 @@ fn wrong_type(
         && places.lines().is_table(key)
     {
         let header = key.header();
-        return format!("{key} is a single table; write [[{header}]] instead of [{header}]");
+        return format!("{key} is an array of tables; write [[{header}]] instead of [{header}]");
     }
     let such_as = || {
         example_for(key, root, places)
             .map(|example| format!(", such as {example}"))
             .unwrap_or_default()
     };
-    let expected_text = expected_value(key, expected);
+    let expected_text = match (found, expected_value(key, expected)) {
+        (Actual::Seq, text) if text == "a string" => "one string".to_owned(),
+        (_, text) => text,
+    };
     if is_negative(found) && is_never_negative(expected) {
         return format!(
             "{key} must not be negative; expected {expected_text}{}",
@@ -186,6 +195,10 @@ fn wrong_type(
             let example = example_for(key, root, places).map(|example| format!(": {example}"));
             format!("; put brackets around it{}", example.unwrap_or_default())
         }
+        None if matches!(found, Actual::Str(_)) && expected == "a sequence" => match such_as() {
+            such_as if such_as.is_empty() => as_array(key, places),
+            such_as => such_as,
+        },
         None => such_as() + &in_seconds(expected, found),
     };
     format!("{key} is {}; expected {expected_text}{fix}", type_of(found))
@@ -200,6 +213,18 @@ fn expected_value(key: &KeyPath, expected: &str) -> String {
     match expected_type(expected) {
         "a non-negative integer" if !schema::unit(key).is_empty() => "a number of bytes".to_owned(),
         name => name.to_owned(),
+    }
+}
+
+/// Returns how to write a string as an array of strings, or as one of tables.
+fn as_array(key: &KeyPath, places: &Places) -> String {
+    if schema::keys_of(&key.index(0)).is_empty() {
+        return "; put brackets around it".to_owned();
+    }
+    let header = key.header();
+    match places.variable(key) {
+        Some(_) => format!(" of tables; remove this variable, and write [[{header}]] in the file"),
+        None => format!(" of tables; write [[{header}]]"),
     }
 }
 

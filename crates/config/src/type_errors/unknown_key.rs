@@ -4,9 +4,13 @@ use figment::value::Value;
 
 use super::{
     foreign_names::{Meaning, meaning},
-    lookup::get,
+    lookup::{get, last_name},
 };
-use crate::{KeyPath, Places, schema, similar::similar, variables};
+use crate::{
+    KeyPath, Places, schema,
+    similar::{reworded, similar},
+    variables,
+};
 
 /// The similarity from which a key is suggested in place of another one, from 0 to 1. Chosen with
 /// the mistakes in `command/check/mistakes`: their misspellings are similar by 0.89 (`Listen`) or
@@ -31,6 +35,11 @@ pub(super) enum KeyFix {
     WriteHeader(Vec<String>),
     /// It is probably a misspelling of this key of the same table.
     Rename(&'static str),
+    /// As [`Self::Rename`], for a string in place of an array of strings.
+    RenameToArray(&'static str),
+    /// It is the name of a table at the top of the file, with this header. With whether the file
+    /// has a table of this name.
+    TopLevelTable(String, bool),
     /// It is probably another name for this key of the same table, which is missing.
     RenameToMissing(String),
     /// It is a table with top-level keys.
@@ -63,7 +72,21 @@ impl KeyFix {
             Some(Meaning::Write(fix)) => return Self::Write(fix.to_owned()),
             None => {}
         }
-        if !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name) {
+        let is_top_level = !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name);
+        let top_level_table = top_level_table(name).filter(|_| is_top_level);
+        let typo = similar(name, known, TYPO).or_else(|| reworded(name, known));
+        let is_string = get(root, key).is_some_and(|value| value.as_str().is_some());
+        let rename = |known| match schema::type_name(&table.name(known)) {
+            Some("array") if is_string => Self::RenameToArray(known),
+            _ => Self::Rename(known),
+        };
+        if let Some(header) = top_level_table {
+            return match typo.filter(|_| !is_table) {
+                Some(known) => rename(known),
+                None => Self::TopLevelTable(header, is_table),
+            };
+        }
+        if is_top_level {
             return Self::MoveAbove(
                 lines
                     .first_table()
@@ -71,18 +94,19 @@ impl KeyFix {
             );
         }
         // A known name of another table can be a misspelling here.
-        if similar(name, known, TYPO).is_none() {
-            let headers = within(schema::tables_named(name), &table);
-            if is_table && !headers.is_empty() {
-                return Self::WriteHeader(headers);
-            }
-            let elsewhere = within(schema::tables_with(name), &table);
-            if !elsewhere.is_empty() {
-                return Self::MoveTo(elsewhere);
-            }
+        if let Some(known) = typo {
+            return rename(known);
+        }
+        let headers = within(schema::tables_named(name), &table);
+        if is_table && !headers.is_empty() {
+            return Self::WriteHeader(headers);
+        }
+        let elsewhere = within(schema::tables_with(name), &table);
+        if !elsewhere.is_empty() {
+            return Self::MoveTo(elsewhere);
         }
         match similar(name, known, SIMILAR_KEY) {
-            Some(suggestion) => Self::Rename(suggestion),
+            Some(suggestion) => rename(suggestion),
             None if holds_top_level_keys(key, root, places) => Self::RemoveHeader,
             None => Self::Remove(known),
         }
@@ -122,6 +146,16 @@ impl KeyFix {
                 format!("{key} is not a known table; write {}", headers.join(" or "))
             }
             Self::Rename(name) => format!("{key} is not a known key; did you mean `{name}`?"),
+            Self::RenameToArray(name) => format!(
+                "{key} is not a known key; did you mean `{name}`? It is an array: {name} = [\"…\"]"
+            ),
+            Self::TopLevelTable(header, true) => format!(
+                "{key} is not a known table; write {header} instead of {}",
+                header.replace(last_name(key), &key.header())
+            ),
+            Self::TopLevelTable(header, false) => format!(
+                "{key} is not a known key; remove it, or write its keys in {header}, a table at the top of the file"
+            ),
             Self::RenameToMissing(name) => {
                 format!("{key} is not a known key; did you mean `{name}`, which is missing?")
             }
@@ -136,6 +170,15 @@ impl KeyFix {
             ),
         }
     }
+}
+
+/// Returns the header of the table at the top of the file with this name, such as `[[issuer]]`.
+fn top_level_table(name: &str) -> Option<String> {
+    let key = KeyPath::default().name(name);
+    if !schema::keys_of(&key.index(0)).is_empty() {
+        return Some(format!("[[{name}]]"));
+    }
+    (!schema::keys_of(&key).is_empty()).then(|| format!("[{name}]"))
 }
 
 /// Returns the headers that are in `table`, if there are some: the key was probably written before
@@ -188,7 +231,7 @@ mod tests {
     use figment::Figment;
 
     use super::*;
-    use crate::{TomlFile, type_errors::lookup::last_name};
+    use crate::TomlFile;
 
     const RESOURCE: &[&str] = &["endpoint", "required_claims", "required_scopes", "upstream"];
 
@@ -242,6 +285,19 @@ mod tests {
         assert_eq!(
             fix("[[rule]]\nname = 1", "rule", &["resource"]),
             KeyFix::WriteHeader(vec!["[[resource.rule]]".to_owned()])
+        );
+        let session = "[session]".to_owned();
+        assert_eq!(
+            fix(
+                "[[resource]]\n[resource.session]",
+                "resource[0].session",
+                RESOURCE
+            ),
+            KeyFix::TopLevelTable(session.clone(), true)
+        );
+        assert_eq!(
+            fix("[[resource]]\nsession = 1", "resource[0].session", RESOURCE),
+            KeyFix::TopLevelTable(session, false)
         );
         assert_eq!(
             fix("[server]\nlisten = 1", "server", &["listen"]),
