@@ -17,7 +17,7 @@ use portcullis_operator_commands::{AuditCommand, OperatorCommand};
 
 use log_format::LogFormatOption;
 
-pub(crate) use usage::with_option_of_file;
+pub(crate) use usage::with_meant_option;
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///

@@ -11,7 +11,7 @@ use clap::{CommandFactory as _, Parser as _};
 use portcullis_serve::{Product, Program};
 use portcullis_terminal::CommandError;
 
-use cli::{Cli, Command, with_option_of_file};
+use cli::{Cli, Command, with_meant_option};
 
 #[global_allocator]
 static ALLOCATOR: portcullis_allocator::Allocator = portcullis_allocator::Allocator;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         let arguments = std::env::args_os().skip(1);
         let arguments = arguments.filter_map(|argument| argument.into_string().ok());
-        with_option_of_file(error, Cli::command(), arguments).exit()
+        with_meant_option(error, Cli::command(), arguments).exit()
     });
     run(cli).unwrap_or_else(|error| {
         portcullis_terminal::report(&error);
