@@ -6,7 +6,7 @@ mod mistakes;
 use std::path::Path;
 
 use crate::{
-    ConfigErrors, Loaded, Overrides, load, placeholders,
+    ConfigErrors, Loaded, Overrides, load,
     plan::{Plan, all_errors},
 };
 
@@ -19,11 +19,7 @@ use crate::{
 pub fn check(file: &Path, overrides: Overrides) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = load(file, overrides).map_err(all_errors)?;
     match Plan::new(&loaded.config) {
-        Ok(mut plan) => {
-            let of_paths = placeholders::warnings(loaded.places.written());
-            plan.warnings.extend(of_paths);
-            Ok((loaded, plan))
-        }
+        Ok(plan) => Ok((loaded, plan)),
         Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
     }
 }

@@ -63,10 +63,6 @@ impl Places {
         &self.lines
     }
 
-    pub(super) fn written(&self) -> &Value {
-        &self.written
-    }
-
     /// Adds the place of each diagnostic.
     pub fn locate(&self, found: Vec<Diagnostic>) -> Vec<Located> {
         let mut located: Vec<Located> = found

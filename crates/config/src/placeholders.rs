@@ -2,7 +2,7 @@
 
 use figment::value::Value;
 
-use crate::{Diagnostic, KeyPath, schema};
+use crate::{Config, Diagnostic, KeyPath, Segment, schema};
 
 /// Keys with URLs, addresses, names of scopes and identifiers. A placeholder is never meant there.
 const NEVER_MEANT: &[&str] = &[
@@ -53,8 +53,28 @@ pub(super) fn errors(root: &Value) -> Vec<Diagnostic> {
 }
 
 /// Returns the warnings about paths.
-pub(super) fn warnings(root: &Value) -> Vec<Diagnostic> {
-    found(root, PATHS)
+pub(super) fn warnings(config: &Config) -> Vec<Diagnostic> {
+    Value::serialize(config)
+        .map(|root| found(&root, PATHS))
+        .unwrap_or_default()
+}
+
+/// Returns the errors with those about files whose paths have a placeholder in other words: that
+/// is the reason why there is no such file.
+pub(super) fn as_reason(config: &Config, mut errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for warning in warnings(config) {
+        // An error about the table of the path, such as `audit.target`, and not one about all of
+        // `[[issuer]]`.
+        let is_table = |key: &KeyPath| matches!(key.segments().last(), Some(Segment::Name(_)));
+        let table = warning.key.parent().filter(is_table);
+        let is_about = |error: &&mut Diagnostic| {
+            error.key == warning.key || table.as_ref() == Some(&error.key)
+        };
+        if let Some(error) = errors.iter_mut().find(is_about) {
+            *error = warning;
+        }
+    }
+    errors
 }
 
 /// Returns the problem of a text that has a placeholder, with the fix and without the text, which

@@ -40,7 +40,7 @@ use url::Url;
 use crate::{
     Config, Diagnostic, Diagnostics, KeyPath,
     file::{Limits, Session},
-    shown_url,
+    placeholders, shown_url,
 };
 
 pub use admin::AdminPlan;
@@ -133,6 +133,7 @@ impl Plan {
     /// with several faults has an error for the first.
     pub fn new(config: &Config) -> Result<Self, Vec<Diagnostic>> {
         Diagnostics::collect(|errors| Self::collect(config, errors))
+            .map_err(|errors| placeholders::as_reason(config, errors))
     }
 
     /// Validates every part, so that all errors are found. Parts that depend on an invalid one are

@@ -21,7 +21,7 @@ use super::ResourcePlan;
 use crate::{
     Config, Diagnostic, KeyPath,
     file::{Authorization, Resource},
-    nearest,
+    nearest, placeholders,
     similar::intended_scope,
 };
 
@@ -61,6 +61,7 @@ pub(super) fn warnings(
     warnings
         .iter()
         .map(|text| Diagnostic::new(&KeyPath::default(), text))
+        .chain(placeholders::warnings(config))
         .collect()
 }
 
