@@ -15,12 +15,15 @@ pub struct Span(pub Duration, Unit);
 type Unit = Option<&'static str>;
 
 /// The units that can be written, and their lengths.
-const UNITS: [(&str, Duration); 22] = {
+const UNITS: [(&str, Duration); 28] = {
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);
     const HOUR: Duration = Duration::from_secs(60 * 60);
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+    // The lengths of humantime: a year of 365.25 days, and 30.44 days.
+    const MONTH: Duration = Duration::from_secs(2_630_016);
+    const YEAR: Duration = Duration::from_secs(31_557_600);
     [
         ("ms", Duration::from_millis(1)),
         ("msec", Duration::from_millis(1)),
@@ -44,6 +47,12 @@ const UNITS: [(&str, Duration); 22] = {
         ("w", WEEK),
         ("week", WEEK),
         ("weeks", WEEK),
+        ("M", MONTH),
+        ("month", MONTH),
+        ("months", MONTH),
+        ("y", YEAR),
+        ("year", YEAR),
+        ("years", YEAR),
     ]
 };
 
