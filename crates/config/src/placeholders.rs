@@ -137,7 +137,7 @@ fn form(text: &str) -> Option<&'static str> {
         Some("${…}")
     } else if between("{{", "}}").is_some() {
         Some("{{ … }}")
-    } else if between("<", ">").is_some_and(|inner| inner.starts_with(char::is_alphabetic)) {
+    } else if between("<", ">").is_some_and(is_word) {
         Some("<…>")
     } else if text.split('$').skip(1).any(begins_with_name) {
         Some("$NAME")
@@ -151,6 +151,11 @@ fn form(text: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Whether a text between angle brackets is a word, and not an element of HTML or SVG.
+fn is_word(text: &str) -> bool {
+    text.starts_with(char::is_alphabetic) && !text.ends_with('/')
 }
 
 /// Whether a text begins with the name of a variable in capitals. Paths of URLs have names in small
@@ -201,6 +206,7 @@ mod tests {
             "$5",
             "100%",
             "a < b",
+            "<svg/>",
             "",
         ] {
             assert_eq!(form(text), None, "{text}");

@@ -162,7 +162,9 @@ const NAMES: &[(&[&str], &[&str], Meaning)] = &[
     (
         &["resource.rule", "resource.route"],
         &["action", "allow", "decision", "deny", "effect"],
-        Write("remove it; nothing is denied by name: list the scopes that a token needs in scopes"),
+        Write(
+            "remove it; a rule neither allows nor denies: it lists what a token needs, such as scopes = [\"mcp:admin\"]",
+        ),
     ),
     (
         &["broker.clients"],
@@ -255,7 +257,7 @@ const NAMES: &[(&[&str], &[&str], Meaning)] = &[
     ),
     (
         &["issuer", "broker.provider"],
-        &["realm", "realms"],
+        &["auth-server-url", "auth_server_url", "realm", "realms"],
         ISSUER_OF_REALM,
     ),
     (

@@ -75,13 +75,15 @@ impl KeyFix {
         let is_top_level = !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name);
         let top_level_table = top_level_table(name).filter(|_| is_top_level);
         let typo = similar(name, known, TYPO).or_else(|| reworded(name, known));
-        let is_string = get(root, key).is_some_and(|value| value.as_str().is_some());
+        let value = get(root, key);
+        let is_string = value.is_some_and(|value| value.as_str().is_some());
+        let has_keys = value.is_some_and(|value| value.as_dict().is_some());
         let rename = |known| match schema::type_name(&table.name(known)) {
             Some("array") if is_string => Self::RenameToArray(known),
             _ => Self::Rename(known),
         };
         if let Some(header) = top_level_table {
-            return match typo.filter(|_| !is_table) {
+            return match typo.filter(|_| !is_table && !has_keys) {
                 Some(known) => rename(known),
                 None => Self::TopLevelTable(header, is_table),
             };
