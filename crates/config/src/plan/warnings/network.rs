@@ -111,7 +111,10 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
             );
         }
     }
-    let is_plain = base_url.scheme() == "https" && config.tls.is_none() && !has_proxy;
+    // A proxy in front is another process, and cannot have the same address and port.
+    let is_same_machine = is_loopback(base_url) && listen.ip().is_loopback();
+    let is_plain =
+        base_url.scheme() == "https" && config.tls.is_none() && (!has_proxy || is_same_machine);
     if is_plain && port == listen.port() && (is_loopback(base_url) || !listen.ip().is_loopback()) {
         return differs(
             "clients use TLS on a port where this server speaks plain http",
