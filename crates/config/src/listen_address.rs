@@ -19,8 +19,13 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
         return Ok(address);
     }
     let shown = format!("{:?}", shown_url(text));
-    if text.contains("://") {
+    if text.contains("://") && !text.starts_with("unix:") {
         return Err(format!("{shown} is a URL; {EXAMPLE}"));
+    }
+    if text.starts_with("unix:") || text.starts_with('/') {
+        return Err(format!(
+            "{shown} is a Unix socket, on which this server cannot listen; {EXAMPLE}"
+        ));
     }
     if let Some((address, port)) = unbracketed(text) {
         return Err(format!(
@@ -131,6 +136,9 @@ mod tests {
             ("127.0.0.1:http", "has no port from 0 to 65535"),
             ("127.0.0.1:70000", "has no port from 0 to 65535"),
             ("http://127.0.0.1:3000", "is a URL"),
+            ("unix:/run/mcp.sock", "is a Unix socket"),
+            ("unix:///run/mcp.sock", "is a Unix socket"),
+            ("/run/mcp.sock", "is a Unix socket"),
             ("no such host.invalid:1", "cannot be resolved"),
         ] {
             let error = parse(text).unwrap_err();

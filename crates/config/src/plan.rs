@@ -26,7 +26,9 @@ mod state_dir;
 mod tests;
 mod tls;
 mod traces;
+mod unix_socket;
 mod upstream;
+mod url_fix;
 mod warnings;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -316,9 +318,9 @@ pub fn state_dir_of(config: &Config) -> Result<Option<PathBuf>, Vec<Diagnostic>>
 /// http on loopback.
 fn base_url(text: &str) -> anyhow::Result<Url> {
     let shown = shown_url(text);
-    let url = Url::parse(text).with_context(|| {
-        format!("base_url = {shown:?} is not a URL; write it as \"https://mcp.example.com\"")
-    })?;
+    let fix = url_fix::origin_fix(text, "https://mcp.example.com");
+    let url =
+        Url::parse(text).with_context(|| format!("base_url = {shown:?} is not a URL; {fix}"))?;
     ensure!(
         url.username().is_empty() && url.password().is_none(),
         "base_url contains a user name or a password; remove everything before the `@`"
@@ -328,7 +330,7 @@ fn base_url(text: &str) -> anyhow::Result<Url> {
         .is_some_and(|(_, rest)| rest.starts_with("//") && !rest.starts_with("///"));
     ensure!(
         has_slashes && !url.host_str().is_some_and(|host| host.contains('*')),
-        "base_url = {shown:?} is not the URL of one host; write it as \"https://mcp.example.com\""
+        "base_url = {shown:?} is not the URL of one host; {fix}"
     );
     ensure!(
         is_https_or_loopback_http(&url),

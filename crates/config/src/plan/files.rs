@@ -6,12 +6,29 @@ use std::{
 
 use anyhow::anyhow;
 
+use crate::shown_url;
+
 /// The maximum size of a file, in bytes. The certificates that operating systems trust take 0.3 MB.
 const MAX_SIZE: u64 = 4 << 20;
 
 /// Reads the file that a key names. Fails when it cannot be read or has more than 4 MiB. The
 /// message begins with the key and names the fix.
 pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
+    let text = file.to_string_lossy();
+    if text.contains("-----BEGIN")
+        || text.contains('\n')
+        || text.trim_start().starts_with(['<', '{'])
+    {
+        return Err(anyhow!(
+            "{key} is the content of a file; save it to a file, and write its path"
+        ));
+    }
+    if text.contains("://") {
+        return Err(anyhow!(
+            "{key} = {:?} is a URL; save it to a file on this machine, and write its path",
+            shown_url(&text)
+        ));
+    }
     let shown = file.display();
     if file.is_dir() {
         return Err(anyhow!(

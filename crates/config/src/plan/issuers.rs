@@ -1,5 +1,7 @@
 //! Issuers: validation of `[[issuer]]`.
 
+mod key_algorithms;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -15,6 +17,7 @@ use super::{
     Fingerprint, SUBSTITUTE_URL,
     audiences::{self, Endpoints},
     entra, files, fingerprint, introspection, keycloak_pages, known_issuers,
+    url_fix::url_fix,
 };
 use crate::{Diagnostics, Span, file::Issuer, shown_url, similar::respelled};
 
@@ -76,6 +79,11 @@ fn issuer_plan(
     );
     let algorithms: Option<AlgorithmSet> = algorithms.map(|all| all.into_iter().collect());
     let keys = keys(issuer, errors);
+    if let (Some(allowed), Some(KeySource::Fixed(set)), Some(file)) =
+        (algorithms, &keys, &issuer.jwks_file)
+    {
+        errors.take("jwks_file", key_algorithms::check(set, allowed, file));
+    }
     let fetch = fetch_settings(issuer.ca_file.as_ref(), issuer.proxy.as_deref(), errors);
 
     // Settings that are invalid for themselves are replaced by valid ones, so that the others are
@@ -109,6 +117,9 @@ fn issuer_plan(
     )
 }
 
+/// The URL of a proxy, for messages.
+const PROXY: &str = "http://proxy.example.com:3128";
+
 /// Returns how a server is reached. Adds an error for each invalid setting.
 pub(super) fn fetch_settings(
     ca_file: Option<&PathBuf>,
@@ -117,16 +128,15 @@ pub(super) fn fetch_settings(
 ) -> FetchSettings {
     let mut fetch = FetchSettings::default();
     fetch.ca_file = ca_file.cloned();
-    fetch.proxy = match proxy.map(Url::parse).transpose() {
-        Ok(proxy) => proxy,
-        Err(error) => {
-            errors.add(
-                "proxy",
-                format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""),
-            );
-            None
-        }
+    let parse = |text| {
+        Url::parse(text).map_err(|error| {
+            anyhow!(
+                "it is not a URL ({error}); {}",
+                url_fix(text, "http", PROXY)
+            )
+        })
     };
+    fetch.proxy = errors.take("proxy", proxy.map(parse).transpose()).flatten();
     check_fetch(&fetch, errors);
     fetch
 }
@@ -155,12 +165,10 @@ fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
 fn proxy_error(proxy: &Url) -> String {
     let shown = shown_url(proxy.as_str());
     let fix = if proxy.scheme().starts_with("socks") {
-        "SOCKS is not supported; write the URL of an HTTP proxy, such as \"http://proxy.example.com:3128\"".to_owned()
-    } else if proxy.has_host() {
-        "write it as \"http://proxy.example.com:3128\"".to_owned()
+        format!("SOCKS is not supported; write the URL of an HTTP proxy, such as \"{PROXY}\"")
     } else {
         // The host of `proxy:3128` was read as a scheme.
-        format!("write it as \"http://{shown}\"")
+        url_fix(proxy.as_str(), "http", PROXY)
     };
     format!("proxy = {shown:?} is not an http or https URL with a host; {fix}")
 }

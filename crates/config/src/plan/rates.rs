@@ -1,8 +1,12 @@
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anyhow::anyhow;
+use portcullis_guard::{ProxyHeader, TrustedProxies, limit::Rate};
+
 use crate::{
     Config, Diagnostics,
     file::{self, ForwardedHeader},
 };
-use portcullis_guard::{ProxyHeader, TrustedProxies, limit::Rate};
 
 /// The limits that all resources share.
 pub struct RatesPlan {
@@ -43,9 +47,10 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
     let proxies = config.trusted_proxies.iter().map(String::as_str);
     let each = errors.take_all(
         "trusted_proxies",
-        proxies
-            .clone()
-            .map(|proxy| TrustedProxies::new([proxy], header)),
+        proxies.clone().map(|proxy| {
+            TrustedProxies::new([proxy], header)
+                .map_err(|error| anyhow!("{error}; {}", proxy_fix(proxy)))
+        }),
     );
     let proxies = each.and_then(|_| TrustedProxies::new(proxies, header).ok());
     Some(RatesPlan {
@@ -55,6 +60,23 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
         entries: limits.rate_entries,
         proxies: proxies?,
     })
+}
+
+/// What to write in place of a text that is no trusted proxy.
+fn proxy_fix(text: &str) -> String {
+    let address = text.split('/').next().unwrap_or_default();
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        format!(
+            "write \"{}\", because a proxy has no port here",
+            address.ip()
+        )
+    } else if address.parse::<Ipv4Addr>().is_ok() {
+        format!("write \"{address}\", or a prefix of 0 to 32 after the slash")
+    } else if address.parse::<Ipv6Addr>().is_ok() {
+        format!("write \"{address}\", or a prefix of 0 to 128 after the slash")
+    } else {
+        "names are not resolved: write the address of the proxy, or its network".to_owned()
+    }
 }
 
 /// Validates a rate; `None` without a limit. Fails when the number or the period is out of its

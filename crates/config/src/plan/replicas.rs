@@ -7,7 +7,7 @@ use portcullis_metadata::SystemClock;
 use portcullis_state_store::{RedisJournal, RedisSettings, Retention};
 use url::Url;
 
-use super::{SessionPlan, files, state_dir::name_of_server};
+use super::{SessionPlan, files, state_dir::name_of_server, url_fix::url_fix};
 use crate::{
     Diagnostics, SecretSource,
     file::{Session, SharedStore},
@@ -86,6 +86,9 @@ fn read_certificates(file: &Path, is_tls: bool) -> anyhow::Result<Vec<u8>> {
     files::read("ca_file", file)
 }
 
+/// The URL of a server, for messages.
+const EXAMPLE: &str = "rediss://redis.example.com:6379";
+
 /// Parses the URL. The messages do not repeat it: it may contain a password.
 fn parse_url(text: &str) -> anyhow::Result<Url> {
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
@@ -99,12 +102,16 @@ fn parse_url(text: &str) -> anyhow::Result<Url> {
         "shared.redis names a cluster or several servers, which is not supported; name one server: rediss://host:port"
     );
     let Ok(url) = Url::parse(text) else {
-        bail!("shared.redis is not a URL; expected rediss://host:port");
+        bail!(
+            "shared.redis is not a URL; {}",
+            url_fix(text, "rediss", EXAMPLE)
+        );
     };
     ensure!(
         matches!(url.scheme(), "redis" | "rediss"),
-        "shared.redis has the scheme {:?}; write it as \"rediss://host:6379\", or \"redis://\" without TLS",
-        url.scheme()
+        "shared.redis has the scheme {:?}; {}, or with \"redis://\" without TLS",
+        url.scheme(),
+        url_fix(text, "rediss", EXAMPLE)
     );
     ensure!(
         url.password().is_none(),
@@ -112,7 +119,7 @@ fn parse_url(text: &str) -> anyhow::Result<Url> {
     );
     ensure!(
         url.host_str().is_some_and(|host| !host.is_empty()),
-        "shared.redis has no host; write it as \"rediss://host:6379\""
+        "shared.redis has no host; write a URL such as \"{EXAMPLE}\""
     );
     let database = url.path().trim_start_matches('/');
     ensure!(
@@ -188,10 +195,18 @@ mod tests {
         for (url, named) in [
             (
                 "redis.example.com:6379",
-                "write it as \"rediss://host:6379\"",
+                "write it as \"rediss://redis.example.com:6379\"",
             ),
             ("", "is not a URL"),
             ("http://redis.example.com", "has the scheme \"http\""),
+            (
+                "http://:hunter2@redis.example.com:6380/0",
+                "write it as \"rediss://redis.example.com:6380/0\"",
+            ),
+            (
+                "redis",
+                "write a URL such as \"rediss://redis.example.com:6379\"",
+            ),
             (
                 "rediss://:hunter2@redis.example.com",
                 "shared.password = { env",

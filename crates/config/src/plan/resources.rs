@@ -212,7 +212,14 @@ fn resource_plan(
 
 /// Checks the realm as the guard does, so that the error has a key.
 fn check_realm(realm: &str) -> anyhow::Result<()> {
-    GuardSettings::check_realm(realm).map_err(|error| anyhow!("{error}; shorten or rename it"))
+    let fix = if realm.is_empty() {
+        "write a name, or remove it"
+    } else if realm.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        "shorten it"
+    } else {
+        "write it without other characters"
+    };
+    GuardSettings::check_realm(realm).map_err(|error| anyhow!("{error}; {fix}"))
 }
 
 /// Returns the URL of a resource.

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
 use rustls::{
     crypto::ring,
@@ -197,12 +197,17 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
     let chain = chain?;
     let private = private?;
     let validity = chain.first().and_then(|own| Validity::of(own));
-    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
-        format!(
+    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).map_err(|error| {
+        let text = format!(
             "key = {} is not the key of {}; name the files of one certificate, the server's own first",
             key.display(),
             certificates.display()
-        )
+        );
+        match error {
+            // The text says so.
+            rustls::Error::InconsistentKeys(_) => anyhow!(text),
+            other => anyhow::Error::from(other).context(text),
+        }
     });
     Some(Loaded {
         certificate: Arc::new(errors.take("key", certificate)?),

@@ -1,13 +1,13 @@
 use std::collections::{BTreeMap, HashSet};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_guard::trace::{ClientTrace, TraceSettings};
 use portcullis_telemetry::ExportSettings;
 use url::Url;
 
-use super::issuers::fetch_error;
+use super::{issuers::fetch_error, url_fix::web_fix};
 use crate::{
     Diagnostics, SecretSource,
     file::{Traces, TracesClient},
@@ -61,8 +61,17 @@ pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<
 fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
     let shown = shown_url(text);
     let mut endpoint = Url::parse(text).with_context(|| {
-        format!("traces.endpoint = {shown:?} is not a URL; write it as \"http://127.0.0.1:4318\"")
+        let fix = web_fix(text, "http://127.0.0.1:4318");
+        format!("traces.endpoint = {shown:?} is not a URL; {fix}")
     })?;
+    if !endpoint.has_host() {
+        // The host of `collector:4318` was read as a scheme.
+        let fix = web_fix(text, "https://collector.example.com:4318");
+        bail!(
+            "traces.endpoint = {shown:?} is not an https URL; {fix}, or run a collector on this host and write \
+             \"http://127.0.0.1:4318\""
+        );
+    }
     UrlPolicy::Operator.check(&endpoint).with_context(|| {
         format!(
             "traces.endpoint = {shown:?} must be https, or http on loopback; run a collector on this host, and write \
@@ -112,7 +121,7 @@ fn read_header(text: &str, source: &SecretSource) -> anyhow::Result<(HeaderName,
     let name = HeaderName::from_bytes(text.as_bytes())
         .ok()
         .with_context(|| {
-            format!("{text:?} is not the name of a header; write it as \"authorization\"")
+            format!("{text:?} is not the name of a header; write one such as \"authorization\"")
         })?;
     let mut value = HeaderValue::from_str(source.read().with_context(|| format!("traces.headers.{text}"))?.secret())
         .ok()

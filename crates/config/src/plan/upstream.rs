@@ -11,7 +11,7 @@ use portcullis_gateway::{
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use super::{files, optional};
+use super::{files, optional, unix_socket, url_fix::url_fix};
 use crate::{
     Diagnostics, Span,
     file::{self, Limits, Resource},
@@ -160,12 +160,25 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
         file::Upstream::Demo if cfg!(any(test, feature = "dev")) => Ok(None),
         file::Upstream::Demo => bail!(without_dev("upstream = \"demo\"")),
         file::Upstream::Http(url) => {
-            let has_scheme =
-                |text: &str| text.starts_with("http://") || text.starts_with("https://");
+            let lower = url.to_ascii_lowercase();
+            let scheme = if lower.starts_with("https:") || lower.starts_with("wss:") {
+                "https"
+            } else {
+                "http"
+            };
+            let (shown, fix) = (
+                shown_url(url),
+                url_fix(url, scheme, "http://127.0.0.1:8000/mcp"),
+            );
+            if let Some(socket) = unix_socket::meant(url) {
+                bail!(
+                    "upstream.http = {shown:?} is a Unix socket; write upstream = {{ unix = {:?} }}",
+                    shown_url(&socket)
+                );
+            }
             let parsed = Url::parse(url);
-            let (shown, fix) = (shown_url(url), "write it as \"http://127.0.0.1:8000/mcp\"");
             ensure!(
-                has_scheme(&url.to_ascii_lowercase()),
+                lower.starts_with("http://") || lower.starts_with("https://"),
                 "upstream.http = {shown:?} is not an http or https URL; {fix}"
             );
             Ok(Some(UpstreamAddress::Tcp(parsed.with_context(|| {
@@ -177,11 +190,16 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
                 Some((path, target)) => (path, format!("/{target}")),
                 None => (socket.as_str(), resource.endpoint.clone()),
             };
-            ensure!(
-                path.starts_with('/'),
-                "upstream.unix = {:?} is not the absolute path of a socket; write it as \"/run/mcp.sock\"",
-                shown_url(socket)
-            );
+            if !path.starts_with('/') {
+                let fix = match unix_socket::meant(socket) {
+                    Some(meant) => format!("write it as {:?}", shown_url(&meant)),
+                    None => "write one such as \"/run/mcp.sock\"".to_owned(),
+                };
+                bail!(
+                    "upstream.unix = {:?} is not the absolute path of a socket; {fix}",
+                    shown_url(socket)
+                );
+            }
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
             Ok(Some(UpstreamAddress::Unix {
                 path: path.into(),

@@ -93,6 +93,7 @@ fn warn_of_resource(
         ));
     }
     let needed = needed_scopes(resource, key);
+    warn_of_joined_scopes(resource, &needed, key, warnings);
     for (key, scopes) in &needed {
         for name in scopes.iter().filter(|name| CATCH_ALL.contains(name)) {
             warnings.push(format!(
@@ -106,7 +107,7 @@ fn warn_of_resource(
         for scope in scopes
             .in_listed_form(supported)
             .iter()
-            .filter(|scope| !supported.iter().any(|name| name == scope))
+            .filter(|scope| !scope.contains(',') && !supported.iter().any(|name| name == scope))
         {
             warnings.push(unsupported_scope(key, scope, supported));
         }
@@ -120,6 +121,29 @@ fn warn_of_resource(
             .as_ref()
             .and_then(|method| unknown_method(method, resource.revisions));
         warnings.extend(warning.map(|warning| format!("{key}.method = {warning}")));
+    }
+}
+
+/// Warns of lists of scopes that are written in one string.
+fn warn_of_joined_scopes(
+    resource: &ResourcePlan,
+    needed: &[(String, &Scopes)],
+    key: &str,
+    warnings: &mut Vec<String>,
+) {
+    let supported = resource.metadata.scopes_supported.iter();
+    let supported = supported.map(|name| (format!("{key}.scopes_supported"), name.as_str()));
+    let needed = needed
+        .iter()
+        .flat_map(|(key, scopes)| scopes.iter().map(|name| (key.clone(), name)));
+    for (key, name) in needed.chain(supported) {
+        let names: Vec<&str> = name.split(',').filter(|name| !name.is_empty()).collect();
+        if name.contains(',') {
+            warnings.push(format!(
+                "{key} has {name:?}, which is one scope with a comma in its name; write each scope in a string of its own: \
+                 {names:?}"
+            ));
+        }
     }
 }
 
@@ -142,9 +166,16 @@ fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>
                 .any(|served| method.as_str().eq_ignore_ascii_case(served.as_str()))
         };
         for method in route.methods.iter().filter(|method| !is_served(method)) {
+            let name = method.as_str();
+            let fix = if name == "*" {
+                "remove methods, because a route without them is for all".to_owned()
+            } else if client_methods(Revisions::ALL).any(|known| known == name) {
+                format!("it is a method of MCP: write [[resource.rule]] with method = \"{name}\"")
+            } else {
+                "write \"POST\", \"GET\" or \"DELETE\"".to_owned()
+            };
             warnings.push(format!(
-                "{key}.methods has \"{method}\", which is not a method of MCP endpoints, so that it never applies; write \
-                 \"POST\", \"GET\" or \"DELETE\""
+                "{key}.methods has \"{name}\", which is not a method of MCP endpoints, so that it never applies; {fix}"
             ));
         }
     }

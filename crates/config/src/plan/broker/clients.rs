@@ -58,7 +58,7 @@ fn host(text: &str) -> anyhow::Result<Box<str>> {
         "redirect_hosts has {shown:?}; a star stands only for all subdomains, as in \"*.example.com\""
     );
     let parsed = Host::parse(name).with_context(|| {
-        format!("redirect_hosts has {shown:?}, which is not the name of a host; write it as \"app.example.com\"")
+        format!("redirect_hosts has {shown:?}, which is not the name of a host; write one such as \"app.example.com\"")
     })?;
     let Host::Domain(name) = parsed else {
         anyhow::bail!(
@@ -69,7 +69,7 @@ fn host(text: &str) -> anyhow::Result<Box<str>> {
     let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     ensure!(
         name.bytes().all(is_in_name),
-        "redirect_hosts has {shown:?}, which is not the name of a host; write it as \"app.example.com\""
+        "redirect_hosts has {shown:?}, which is not the name of a host; write one such as \"app.example.com\""
     );
     ensure!(
         prefix.is_empty() || name.trim_matches('.').contains('.'),

@@ -56,19 +56,35 @@ pub(super) fn plan(
 }
 
 fn check_name(name: &str) -> anyhow::Result<Box<str>> {
+    ensure!(
+        !name.trim().is_empty(),
+        "name is empty; write the name of the service, such as \"Example Tools\", or remove the key"
+    );
+    ensure!(
+        !has_control(name),
+        "name = {name:?} has a line break or another control character; write the name on one line"
+    );
     let length = name.chars().count();
     ensure!(
-        (1..=MAX_NAME).contains(&length) && !name.trim().is_empty() && !has_control(name),
-        "name must be one line of 1 to {MAX_NAME} characters, and has {length}; shorten it"
+        length <= MAX_NAME,
+        "name has {length} characters; shorten it to {MAX_NAME}"
     );
     Ok(name.into())
 }
 
 fn check_description(scope: &str, text: &str) -> anyhow::Result<()> {
+    ensure!(
+        !text.trim().is_empty(),
+        "scope_descriptions has no text for {scope:?}; write what the scope allows, or remove the entry"
+    );
+    ensure!(
+        !has_control(text),
+        "scope_descriptions has a text for {scope:?} with a line break or another control character; write it on one line"
+    );
     let length = text.chars().count();
     ensure!(
-        (1..=MAX_DESCRIPTION).contains(&length) && !text.trim().is_empty() && !has_control(text),
-        "scope_descriptions has a text for {scope:?} of {length} characters; write one line of 1 to {MAX_DESCRIPTION}"
+        length <= MAX_DESCRIPTION,
+        "scope_descriptions has a text for {scope:?} of {length} characters; shorten it to {MAX_DESCRIPTION}"
     );
     Ok(())
 }

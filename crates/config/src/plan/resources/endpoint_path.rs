@@ -1,6 +1,6 @@
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 
-use crate::plan::RESERVED_PATHS;
+use crate::{plan::RESERVED_PATHS, shown_url};
 
 /// Checks that the path of the endpoint is written as clients send it, and that it is not reserved.
 ///
@@ -8,10 +8,16 @@ use crate::plan::RESERVED_PATHS;
 /// unreserved characters. Requests are compared with the path byte for byte, so the endpoint must
 /// be written without them. Fails with the reason and the fix.
 pub(super) fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
-    ensure!(
-        endpoint.starts_with('/'),
-        "endpoint = {endpoint:?} must start with a slash; write it as \"/mcp\""
-    );
+    if !endpoint.starts_with('/') {
+        let fix = match meant_path(endpoint) {
+            Some(path) => format!("write it as {path:?}"),
+            None => "write a path such as \"/mcp\"".to_owned(),
+        };
+        bail!(
+            "endpoint = {:?} must start with a slash; {fix}",
+            shown_url(endpoint)
+        );
+    }
     let is_path_byte =
         |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
     ensure!(
@@ -31,6 +37,22 @@ pub(super) fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
         "endpoint = {endpoint:?} is a path that this server reserves; choose another one"
     );
     Ok(())
+}
+
+/// Returns the path that is meant by a text without slash at its start: that of a URL, what follows
+/// a host, or the text with a slash. `None` if it is no endpoint.
+fn meant_path(endpoint: &str) -> Option<String> {
+    let rest = endpoint
+        .split_once("://")
+        .map_or(endpoint, |(_, rest)| rest);
+    let is_url = rest.len() < endpoint.len();
+    let path = match rest.split_once('/') {
+        Some((host, path)) if is_url || host.contains(['.', ':']) => path,
+        _ if is_url => return None,
+        _ => rest,
+    };
+    let path = format!("/{path}");
+    (path.len() > 1 && check_endpoint(&path).is_ok()).then_some(path)
 }
 
 /// Checks that each `%` begins a valid escape, which stands for a character that needs one (RFC

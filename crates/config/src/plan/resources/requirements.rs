@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use http::Method;
 use portcullis_endpoint::{MessageRule, NameGlob};
 use portcullis_guard::authorize::{ClaimRule, ClaimTest, PathGlob, RouteRule, ScopeImplications};
+use portcullis_mcp::{Revisions, client_methods};
 use portcullis_metadata::Scopes;
 
 /// Validates `[[resource.route]]`. Without methods, the rule is for all of them.
@@ -121,10 +122,28 @@ pub(in crate::plan) fn convert_each<T, U>(
 }
 
 fn parse_http_method(method: &str) -> anyhow::Result<Method> {
-    let parsed = method.parse::<Method>();
-    parsed.with_context(|| {
-        format!("methods has {method:?}, which is not an HTTP method; write it as \"DELETE\"")
-    })
+    if let Ok(parsed) = method.parse() {
+        return Ok(parsed);
+    }
+    let is_of_mcp =
+        |glob: NameGlob| client_methods(Revisions::ALL).any(|known| glob.matches(known));
+    if NameGlob::parse(method).is_ok_and(is_of_mcp) {
+        bail!(
+            "methods has {method:?}, which is a method of MCP; write [[resource.rule]] with method = {method:?}, or HTTP methods \
+             such as \"DELETE\""
+        );
+    }
+    let names: Vec<&str> = method
+        .split(|c: char| ",;| ".contains(c))
+        .filter(|name| !name.is_empty())
+        .collect();
+    let fix = match names[..] {
+        [_, _, ..] if names.iter().all(|name| name.parse::<Method>().is_ok()) => {
+            format!("write each in a string of its own: methods = {names:?}")
+        }
+        _ => "write one such as \"DELETE\"".to_owned(),
+    };
+    bail!("methods has {method:?}, which is not an HTTP method; {fix}")
 }
 
 fn scope(name: &str) -> anyhow::Result<Scopes> {

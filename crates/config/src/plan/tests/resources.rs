@@ -79,10 +79,16 @@ fn similar_endpoints_are_rejected() {
 fn invalid_realms_are_rejected() {
     let with_realm = |realm: &str| format!("realm = \"{realm}\"\nrequired_scopes");
     assert!(check(&GOOD.replace("required_scopes", &with_realm(&"x".repeat(256)))).is_ok());
-    for realm in ["", "\u{e9}", &"x".repeat(257)] {
+    for (realm, fix) in [
+        ("", "write a name, or remove it"),
+        ("\u{e9}", "write it without other characters"),
+        (&"x".repeat(257), "shorten it"),
+    ] {
         let message = error("required_scopes", &with_realm(realm));
         assert!(
-            message.contains("realm must be 1 to 256 printable ASCII characters; shorten"),
+            message.contains(&format!(
+                "realm must be 1 to 256 printable ASCII characters; {fix}"
+            )),
             "{message}"
         );
     }

@@ -4,6 +4,7 @@
 use crate::{
     Config,
     file::{Issuer, Resource},
+    plan::url_fix::web_fix,
     shown_url,
 };
 use url::Url;
@@ -36,9 +37,9 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             && !Url::parse(documentation).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         {
             warnings.push(format!(
-                "{key}.resource_documentation = {:?} is not the URL of a page; write it as \
-                 \"https://mcp.example.com/docs\"",
-                shown_url(documentation)
+                "{key}.resource_documentation = {:?} is not the URL of a page; {}",
+                shown_url(documentation),
+                web_fix(documentation, "https://mcp.example.com/docs")
             ));
         }
         warn_of_reversed_headers(resource, &key, warnings);
@@ -137,7 +138,7 @@ mod tests {
             (
                 ISSUER,
                 &format!("{ENDPOINT}\nresource_documentation = \"docs\""),
-                "write it as \"https://",
+                "write a URL such as \"https://",
             ),
             (
                 ISSUER,
