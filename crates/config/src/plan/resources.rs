@@ -1,5 +1,6 @@
 //! Resources: validation of `[[resource]]`.
 
+mod claim_domains;
 mod context;
 mod cross_checks;
 mod endpoint_path;

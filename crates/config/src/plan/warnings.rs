@@ -1,5 +1,6 @@
 //! Warnings of `serve` and `check` about configurations that run but should change.
 
+pub(super) mod claim_values;
 mod implications;
 mod issuers;
 mod names;

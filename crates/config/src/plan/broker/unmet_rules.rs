@@ -3,7 +3,7 @@
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_uuid;
 
-use crate::file::BrokerProvider;
+use crate::{file::BrokerProvider, plan::warnings::claim_values};
 
 /// The claims that Google's ID tokens and user API can have:
 /// <https://developers.google.com/identity/openid-connect/openid-connect>.
@@ -63,14 +63,18 @@ struct Rule<'a> {
 /// Warns of each rule that no user can meet.
 pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
     warn_of_contradictions(provider, key, warnings);
-    let warn = match ProviderKind::from(provider.kind) {
+    let of_kind = match ProviderKind::from(provider.kind) {
         ProviderKind::Google => of_google,
         ProviderKind::GitHub => of_github,
         ProviderKind::Entra => of_entra,
-        _ => return,
+        _ => |_: &Rule<'_>, _: &BrokerProvider| Vec::new(),
     };
     for rule in rules(provider, key) {
-        warnings.extend(warn(&rule, provider));
+        let found = of_kind(&rule, provider);
+        if found.is_empty() {
+            claim_values::warn(&rule.key, rule.claim, rule.one_of, warnings);
+        }
+        warnings.extend(found);
     }
 }
 

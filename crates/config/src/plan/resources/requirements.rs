@@ -10,6 +10,8 @@ use portcullis_guard::authorize::{ClaimRule, ClaimTest, PathGlob, RouteRule, Sco
 use portcullis_mcp::{Revisions, client_methods};
 use portcullis_metadata::Scopes;
 
+use super::claim_domains;
+
 /// Validates `[[resource.route]]`. Without methods, the rule is for all of them.
 ///
 /// Adds an error for each invalid value, and returns `None` if there is one. A method need not be a
@@ -63,6 +65,8 @@ pub(in crate::plan) fn claim(
     rule: &file::Claim,
     errors: &mut Diagnostics<'_>,
 ) -> Option<ClaimRule> {
+    let domains = rule.domain.iter().flatten().filter(|text| !text.is_empty());
+    errors.take_all("domain", domains.map(|domain| claim_domains::check(domain)))?;
     errors.take("", claim_rule(rule))
 }
 

@@ -86,7 +86,7 @@ claims = [{ claim = "email", domain = ["example.com"] }]
             "claim = \"a\"\ndomain = [\"a.example\", \"\"]",
             "domain has an empty value",
         ),
-        ("claim = \"a\"\ndomain = [\"@c\"]", "must not contain `@`"),
+        ("claim = \"a\"\ndomain = [\"@c\"]", "domain has \"@c\""),
         ("claim = \"a\"\nequals = \"b\"", "equals"),
     ] {
         let message = format!(

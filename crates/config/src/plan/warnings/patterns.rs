@@ -1,9 +1,10 @@
 //! Values that are valid, and that probably mean something else: patterns where texts are compared
 //! exactly, paths into objects with dots, reversed headers, and documentation that is not a URL.
 
+use super::claim_values;
 use crate::{
     Config,
-    file::{Issuer, Resource},
+    file::{Claim, Issuer, Resource},
     plan::url_fix::web_fix,
     shown_url,
 };
@@ -44,17 +45,21 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         }
         warn_of_reversed_headers(resource, &key, warnings);
         for (number, rule) in resource.claim.iter().enumerate() {
-            warnings.extend(dotted(&format!("{key}.claim[{number}].claim"), &rule.claim));
+            warn_of_claim(rule, &format!("{key}.claim[{number}]"), warnings);
         }
         for (number, rule) in resource.rule.iter().enumerate() {
             for (position, claim) in rule.claims.iter().enumerate() {
-                warnings.extend(dotted(
-                    &format!("{key}.rule[{number}].claims[{position}].claim"),
-                    &claim.claim,
-                ));
+                let key = format!("{key}.rule[{number}].claims[{position}]");
+                warn_of_claim(claim, &key, warnings);
             }
         }
     }
+}
+
+fn warn_of_claim(rule: &Claim, key: &str, warnings: &mut Vec<String>) {
+    warnings.extend(dotted(&format!("{key}.claim"), &rule.claim));
+    let one_of = rule.one_of.as_deref().unwrap_or_default();
+    claim_values::warn(key, &rule.claim, one_of, warnings);
 }
 
 fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
