@@ -47,6 +47,11 @@ impl StateDirectory {
             .recursive(true)
             .mode(0o700)
             .create(path)
+            .map_err(|error| match error.kind() {
+                // As `examine` says it.
+                io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+                _ => error,
+            })
             .map_err(StateError::io(path))?;
         let metadata = fs::metadata(path).map_err(StateError::io(path))?;
         if metadata.uid() != rustix::process::geteuid().as_raw() {
@@ -222,6 +227,8 @@ mod tests {
             Some("state.io"),
             "a file is not a directory"
         );
+        let error = StateDirectory::open(&path.join("lock")).err().unwrap();
+        assert!(error.to_string().contains("not a directory"), "{error}");
     }
 
     /// E12: the generated key is the same after a restart. It is not readable for others.
