@@ -66,14 +66,11 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
 fn proxy_fix(text: &str) -> String {
     let address = text.split('/').next().unwrap_or_default();
     if let Ok(address) = text.parse::<SocketAddr>() {
-        format!(
-            "write \"{}\", because a proxy has no port here",
-            address.ip()
-        )
+        format!("write \"{}\", without the port", address.ip())
     } else if address.parse::<Ipv4Addr>().is_ok() {
-        format!("write \"{address}\", or a prefix of 0 to 32 after the slash")
+        "write a prefix of 0 to 32 after the slash".to_owned()
     } else if address.parse::<Ipv6Addr>().is_ok() {
-        format!("write \"{address}\", or a prefix of 0 to 128 after the slash")
+        "write a prefix of 0 to 128 after the slash".to_owned()
     } else {
         "names are not resolved: write the address of the proxy, or its network".to_owned()
     }
