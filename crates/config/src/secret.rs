@@ -93,6 +93,12 @@ pub enum SecretError {
     /// The value of the variable is not UTF-8.
     #[error("the environment variable {0} is not UTF-8; set it to text")]
     VariableEncoding(String),
+    /// There is no such file, and the path is not an absolute one. It may be the secret itself.
+    #[error(
+        "there is no file with this path in the working directory, and it is not repeated, because it may be the secret itself; \
+         save the secret to a file, and name that by its absolute path, such as \"/run/secrets/client-secret\""
+    )]
+    NotAPath,
     /// The file cannot be read.
     #[error("the file {} cannot be read: {error}; name a file that this user can read", path.display())]
     File {
@@ -136,9 +142,14 @@ fn without_value(name: &str) -> SecretError {
 
 /// Reads a file of secrets.
 fn read_text(path: &Path) -> Result<Zeroizing<String>, SecretError> {
-    let bytes = read_file(path).map_err(|error| SecretError::File {
-        path: path.to_owned(),
-        error,
+    let bytes = read_file(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename if may_be_secret(path) => {
+            SecretError::NotAPath
+        }
+        _ => SecretError::File {
+            path: path.to_owned(),
+            error,
+        },
     })?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(SecretError::TooLarge(path.to_owned()));
@@ -146,6 +157,14 @@ fn read_text(path: &Path) -> Result<Zeroizing<String>, SecretError> {
     let text =
         std::str::from_utf8(&bytes).map_err(|_| SecretError::FileEncoding(path.to_owned()))?;
     Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// Whether a path is not certainly meant as one.
+fn may_be_secret(path: &Path) -> bool {
+    path.is_relative()
+        && !path.starts_with(".")
+        && !path.starts_with("..")
+        && !path.starts_with("~")
 }
 
 /// Reads a file up to the first byte after the maximum size.
