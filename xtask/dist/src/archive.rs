@@ -8,15 +8,14 @@ use xtask::workspace;
 use crate::{
     binaries::{self, Features},
     manual,
-    release::{FileMode, Release, install},
+    release::{FileMode, Release, install, install_content},
     report::Step,
     shell,
     target::Target,
 };
 
 /// The other files of the archive, with their places in the workspace.
-const FILES: [(&str, &str); 7] = [
-    ("README.md", "deploy/archive/README.md"),
+const FILES: [(&str, &str); 6] = [
     ("CHANGELOG.md", "CHANGELOG.md"),
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
@@ -48,6 +47,11 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     for (to, from) in FILES {
         install(&release.root.join(from), &folder.join(to), FileMode::Data)?;
     }
+    install_content(
+        readme(&fs::read_to_string(release.deploy("archive/README.md"))?).as_bytes(),
+        &folder.join("README.md"),
+        FileMode::Data,
+    )?;
     for page in workspace::files(&PAGES, "md")? {
         let place = page.strip_prefix(&release.root)?;
         install(&page, &folder.join(place), FileMode::Data)?;
@@ -66,4 +70,24 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     let file = release.out.join(format!("{name}.tar.gz"));
     shell::tar_gz(&staging, &name, release.time, &file)?;
     Ok(Step::Built(vec![file]))
+}
+
+/// Returns the README with links to the pages as the archive has them, and without the marks for
+/// the tests of pages.
+fn readme(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("<!--"));
+    let lines = lines.map(|line| line.replace("](../../", "](").replace(",not-run", "") + "\n");
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_the_readme_lead_to_the_archive() {
+        let text =
+            "<!-- not run: a reason -->\n```console,not-run\n```\n[a](../../docs/use/a.md)\n";
+        assert_eq!(readme(text), "```console\n```\n[a](docs/use/a.md)\n");
+    }
 }
