@@ -184,13 +184,19 @@ impl ConfigErrors {
     }
 }
 
+impl Located {
+    /// Returns the source and, if it is a file, the line, such as `portcullis.toml:7`.
+    pub fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.source),
+            None => self.source.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Located {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}", self.text)
+        write!(f, "{}: {}", self.place(), self.text)
     }
 }
 

@@ -1,9 +1,9 @@
 //! `portcullis serve`.
 
-use portcullis_config::{ConfigErrors, Located, Overrides, Places, plan::Plan};
+use portcullis_config::{ConfigErrors, Overrides, Places, plan::Plan};
 use portcullis_serve::{
     AdminListener, ConfigSource, Listeners, PassedListener, Persistence, Program, ServeError,
-    Server, Signals, bind,
+    Server, Signals, bind, log_warnings,
 };
 use portcullis_telemetry::{AccessLog, LogFormat};
 
@@ -34,13 +34,7 @@ pub(crate) fn run(
     }
     let plan =
         Plan::new(&loaded.config).map_err(|errors| ConfigErrors(loaded.places.locate(errors)))?;
-    for Located {
-        source, line, text, ..
-    } in loaded.places.locate(plan.warnings.clone())
-    {
-        let place = line.map_or_else(|| source.clone(), |line| format!("{source}:{line}"));
-        tracing::warn!(config.place = place, "{text}");
-    }
+    log_warnings(&loaded.places.locate(plan.warnings.clone()));
     // Before a port is bound: clients do not wait for a server that cannot start.
     let persistence = runtime.block_on(Persistence::open(
         &plan,

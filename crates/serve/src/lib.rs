@@ -31,7 +31,7 @@ pub use dry_run::runnable_plan;
 pub use error::ServeError;
 pub use persistence::Persistence;
 pub use portcullis_discovery::Product;
-pub use reload::ConfigSource;
+pub use reload::{ConfigSource, log_warnings};
 pub use router::local_response::{REASON_CODES, REFUSED};
 pub use server::{Listeners, Program, Server};
 pub use signals::{Signals, shutdown as shutdown_signal};

@@ -27,11 +27,18 @@ use self::{
 use super::{limits::open_files, state::ServerState};
 use candidate::{Candidate, Reading};
 use portcullis_config::{
-    Change, Config, ConfigErrors, Loaded, Overrides, file::Reload, plan::Contents,
+    Change, Config, ConfigErrors, Loaded, Located, Overrides, file::Reload, plan::Contents,
 };
 
 /// The most changes, and the most reasons, that one reload logs.
 const MAX_LOGGED: usize = 100;
+
+/// Logs the warnings of a configuration, each with its place.
+pub fn log_warnings(warnings: &[Located]) {
+    for warning in warnings {
+        tracing::warn!(config.place = warning.place(), "{}", warning.text);
+    }
+}
 
 /// Where the running configuration was read from.
 #[derive(Clone)]
@@ -182,6 +189,7 @@ impl Reloader {
         let Candidate {
             config,
             mut plan,
+            warnings,
             mut changes,
         } = candidate;
         changes.extend(plan.contents.changed_since(&self.contents));
@@ -234,9 +242,7 @@ impl Reloader {
         if let Some(shortage) = shortage {
             shortage.log();
         }
-        plan.warnings
-            .iter()
-            .for_each(|warning| tracing::warn!("{warning}"));
+        log_warnings(&warnings);
         for Change { key, old, new } in changes.iter().take(MAX_LOGGED) {
             tracing::info!(
                 config.key = key,

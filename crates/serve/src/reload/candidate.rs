@@ -1,8 +1,10 @@
 //! [`Candidate`]: the configuration that a reload reads, with its differences from the running one.
 
+use std::mem;
+
 use super::{ConfigSource, config_file_versions::ConfigFileVersions};
 use portcullis_config::{
-    Change, Config, ConfigErrors, Diagnostic, KeyPath, changes, changes_that_need_restart,
+    Change, Config, ConfigErrors, Diagnostic, KeyPath, Located, changes, changes_that_need_restart,
     plan::Plan,
 };
 
@@ -11,6 +13,8 @@ use portcullis_config::{
 pub(super) struct Candidate {
     pub(super) config: Config,
     pub(super) plan: Plan,
+    /// The warnings of the plan, with their places.
+    pub(super) warnings: Vec<Located>,
     /// The differences from the running configuration.
     pub(super) changes: Vec<Change>,
 }
@@ -44,8 +48,15 @@ impl Candidate {
         }
         // Before the files are read: a change after this line is noticed at the next check.
         let versions = ConfigFileVersions::of(&source.file, &loaded.config);
-        let candidate = Self::new(loaded.config, source);
-        let candidate = candidate.map_err(|errors| ConfigErrors(loaded.places.locate(errors)));
+        let candidate = match Self::new(loaded.config, source) {
+            Ok(mut candidate) => {
+                candidate.warnings = loaded
+                    .places
+                    .locate(mem::take(&mut candidate.plan.warnings));
+                Ok(candidate)
+            }
+            Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
+        };
         Reading {
             versions: Some(versions),
             candidate,
@@ -71,6 +82,7 @@ impl Candidate {
         Ok(Self {
             config,
             plan,
+            warnings: Vec::new(),
             changes,
         })
     }
@@ -275,6 +287,9 @@ mod tests {
         let error = text_of(&invalid);
         assert!(error.contains("portcullis.toml:8"), "{error}");
         assert!(error.contains("limits.max_body"), "{error}");
-        assert!(running.read(&text(LISTEN, "")).candidate.is_ok());
+        let valid = running.read(&text(LISTEN, "")).candidate.ok().unwrap();
+        let places: Vec<String> = valid.warnings.iter().map(Located::place).collect();
+        let expected = [1, 5].map(|line| format!("{}:{line}", running.source.file.display()));
+        assert_eq!(places, expected);
     }
 }
