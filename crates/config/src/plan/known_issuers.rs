@@ -12,7 +12,7 @@ use super::entra;
 use crate::shown_url;
 
 pub(super) use hosts::provider;
-pub(super) use misplaced::doubt as misplaced;
+pub(super) use misplaced::{doubt as misplaced, metadata_doubt};
 pub(super) use shapes::{problem, region_doubt};
 
 /// Rejects an `[[issuer]]` that issues no tokens for other resource servers. The text need not be

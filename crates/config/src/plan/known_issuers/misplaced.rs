@@ -31,16 +31,8 @@ const OKTA_ENDPOINTS: [&str; 6] = [
 pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
     let bare = issuer.trim_end_matches('/');
     let before = |ends: &[&str]| ends.iter().find_map(|end| bare.strip_suffix(end));
-    let (what, meant) = if let Some(meant) = before(&WELL_KNOWN) {
-        ("the URL of the issuer's metadata", meant.to_owned())
-    } else if let Some((origin, path)) = WELL_KNOWN
-        .iter()
-        .find_map(|infix| bare.split_once(&format!("{infix}/")))
-    {
-        (
-            "the URL of the issuer's metadata",
-            format!("{origin}/{path}"),
-        )
+    let (what, meant) = if let Some(meant) = issuer_of_metadata(bare) {
+        ("the URL of the issuer's metadata", meant)
     } else if let Some(meant) = before(&KEYS) {
         ("the URL of the issuer's keys", meant.to_owned())
     } else {
@@ -51,6 +43,28 @@ pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
         "is {what}; write the `issuer` that is in the metadata, probably {:?}",
         shown_url(&meant)
     ))
+}
+
+/// Returns what to write instead of a URL of metadata at `key`, whose value is a member of the
+/// metadata with the same name. The message follows the URL.
+pub(in crate::plan) fn metadata_doubt(url: &str, key: &str) -> Option<String> {
+    issuer_of_metadata(url.trim_end_matches('/'))?;
+    Some(format!(
+        "is the URL of the issuer's metadata; write the `{key}` that is in the metadata, or remove this key, because it is \
+         taken from there"
+    ))
+}
+
+/// Returns the issuer of a URL of metadata (RFC 8414, section 3.1; OpenID Connect Discovery 1.0,
+/// section 4).
+fn issuer_of_metadata(url: &str) -> Option<String> {
+    WELL_KNOWN.iter().find_map(|infix| {
+        if let Some(issuer) = url.strip_suffix(infix) {
+            return Some(issuer.to_owned());
+        }
+        let (origin, path) = url.split_once(&format!("{infix}/"))?;
+        Some(format!("{origin}/{path}"))
+    })
 }
 
 /// Returns the issuer of an endpoint of Keycloak or Okta.
@@ -107,6 +121,26 @@ mod tests {
                 doubt.ends_with(&format!("probably {meant:?}")),
                 "{url}: {doubt}"
             );
+        }
+    }
+
+    /// J9: metadata in place of the URL of keys or of an endpoint is named.
+    #[test]
+    fn metadata_is_no_endpoint() {
+        for url in [
+            "https://a.example/r/.well-known/openid-configuration",
+            "https://a.example/.well-known/openid-configuration/",
+            "https://a.example/.well-known/oauth-authorization-server/r",
+        ] {
+            let doubt = metadata_doubt(url, "jwks_uri").unwrap_or_else(|| panic!("{url}"));
+            assert!(doubt.contains("write the `jwks_uri` that is in"), "{doubt}");
+        }
+        for url in [
+            "https://a.example/.well-known/jwks.json",
+            "https://a.example/r/protocol/openid-connect/certs",
+            "not a URL",
+        ] {
+            assert_eq!(metadata_doubt(url, "jwks_uri"), None, "{url}");
         }
     }
 

@@ -15,6 +15,17 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         let key = format!("issuer[{position}].issuer");
         warnings.extend(doubt(&issuer.issuer, &key));
+        for (name, url) in [
+            ("jwks_uri", &issuer.jwks_uri),
+            ("introspection_endpoint", &issuer.introspection_endpoint),
+        ] {
+            let url = url.as_deref().unwrap_or_default();
+            let doubt = known_issuers::metadata_doubt(url, name);
+            warnings.extend(doubt.map(|doubt| {
+                let shown = shown_url(url);
+                format!("issuer[{position}].{name} = {shown:?} {doubt}")
+            }));
+        }
         let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
         let mut earlier = config.issuer[..position].iter();
         if let Some(first) =
