@@ -1,8 +1,15 @@
 //! Errors of files that are not TOML, with the key, the line and the fix.
 
+mod line;
+mod place;
+mod tables;
+mod unclosed;
+
 use toml_edit::TomlError;
 
 use super::{Diagnostic, KeyPath, placeholders, schema, size, toml_lines::line_at, toml_text};
+use place::{is_header, key_of, table_above};
+use tables::{before_its_table, duplicate};
 
 /// Returns the line of a syntax error, counted from 1, and the error.
 ///
@@ -27,6 +34,9 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     if let Some((line_number, text)) = before_its_table(text, line_number, line) {
         return (line_number, Diagnostic { key, text });
     }
+    if let Some(unclosed) = unclosed::find(text, position) {
+        return at(unclosed.line, unclosed.key, unclosed.fix);
+    }
     let text = if problem.contains("duplicate key") {
         duplicate(text, line_number, line)
     } else {
@@ -34,6 +44,10 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
         explanation(&key, line, rest, &problem)
             .unwrap_or_else(|| format!("{problem}; {}", fix(text, line, &problem)))
     };
+    at(line_number, key, text)
+}
+
+fn at(line_number: usize, key: KeyPath, text: String) -> (usize, Diagnostic) {
     let text = if key.is_root() {
         text
     } else {
@@ -42,131 +56,15 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     (line_number, Diagnostic { key, text })
 }
 
-/// Returns the table of the last header above a line, found without a parser because the file is
-/// invalid.
-fn table_above(text: &str, line_number: usize) -> KeyPath {
-    let above: Vec<&str> = text.lines().take(line_number - 1).collect();
-    let header = above
-        .iter()
-        .rposition(|line| line.trim_start().starts_with('[') && line.trim_end().ends_with(']'));
-    let Some(header) = header else {
-        return KeyPath::default();
-    };
-    let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
-    let mut path = KeyPath::default();
-    let names = name(above[header]);
-    let parts: Vec<&str> = names.split('.').map(str::trim).collect();
-    for end in 1..=parts.len() {
-        path = path.name(parts[end - 1]);
-        let array = parts[..end].join(".");
-        let is_array = |line: &&&str| line.trim_start().starts_with("[[") && name(line) == array;
-        // Positions in an inner array begin with the header of the table around it.
-        let start = match end {
-            1 => 0,
-            _ => above[..=header]
-                .iter()
-                .rposition(|line| name(line) == parts[..end - 1].join("."))
-                .unwrap_or(0),
-        };
-        let count = above[start..=header].iter().filter(is_array).count();
-        if count > 0 {
-            path = path.index(count - 1);
-        }
-    }
-    path
-}
-
-/// Whether a line is a header of a table, possibly without some brackets.
-fn is_header(line: &str) -> bool {
-    let line = line.split('#').next().unwrap_or_default().trim();
-    line.starts_with('[') && !line.contains(['=', ',', '{'])
-}
-
-/// Returns the key at the start of a line; the root if there is none.
-fn key_of(line: &str) -> KeyPath {
-    let line = line.trim_start_matches(['\u{feff}', ' ', '\t']);
-    let end = line
-        .find(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c))
-        .unwrap_or(line.len());
-    let (key, rest) = line.split_at(end);
-    if rest.trim_start().starts_with(['=', ':']) {
-        KeyPath::from_names(key.split('.'))
-    } else {
-        KeyPath::default()
-    }
-}
-
-/// Returns the line and the error of the first table that stands above the array of tables to which
-/// it belongs: `[[resource.rule]]` before `[[resource]]`, whose header is in the line of the error.
-fn before_its_table(text: &str, line_number: usize, line: &str) -> Option<(usize, String)> {
-    let name = |header: &str| header.trim_matches(['[', ']']).trim().to_owned();
-    let header = bare(line);
-    let is_array = is_header(line) && header.starts_with("[[");
-    let array = is_array.then(|| name(&header))?;
-    let headers = text
-        .lines()
-        .take(line_number - 1)
-        .map(bare)
-        .enumerate()
-        .filter(|(_, line)| is_header(line));
-    let headers: Vec<(usize, String)> = headers.collect();
-    if headers.iter().any(|(_, header)| name(header) == array) {
-        return None;
-    }
-    let within = format!("{array}.");
-    let (position, inner) = headers
-        .iter()
-        .find(|(_, header)| name(header).starts_with(&within))?;
-    Some((
-        position + 1,
-        format!(
-            "{inner} stands before the {header} to which it belongs (line {line_number}); move it below"
-        ),
-    ))
-}
-
-/// Returns a line without its comment and the spaces around it.
-fn bare(line: &str) -> String {
-    line.split('#').next().unwrap_or_default().trim().to_owned()
-}
-
-/// Returns the error about a key or a table that is above already.
-fn duplicate(text: &str, line_number: usize, line: &str) -> String {
-    let above = || text.lines().take(line_number - 1).enumerate();
-    if is_header(line) {
-        let header = bare(line);
-        let name = header.trim_matches(['[', ']']).trim();
-        if schema::type_name(&KeyPath::parse(name)) == Some("array") {
-            return format!("{header} is there twice; write [[{name}]] for each");
-        }
-        if let Some((first, _)) = above().find(|(_, line)| bare(line) == header) {
-            return format!(
-                "{header} is already in line {}; move its keys there, and remove this header",
-                first + 1
-            );
-        }
-    } else {
-        // Keys of one table are below the same header.
-        let key = key_of(line);
-        let in_table: Vec<_> = above().collect();
-        let in_table = in_table
-            .into_iter()
-            .rev()
-            .take_while(|(_, line)| !is_header(line));
-        let mut same = in_table.filter(|(_, line)| !key.is_root() && key_of(line) == key);
-        if let Some((first, _)) = same.next() {
-            return format!("it is already set in line {}; remove one", first + 1);
-        }
-    }
-    "the key or table is already above; remove one, or write [[name]] for several tables".to_owned()
-}
-
 /// Returns the problem and its fix in words of the operator instead of the parser's, if the mistake
 /// is a well-known one. `rest` is the line from the error on.
 fn explanation(key: &KeyPath, line: &str, rest: &str, problem: &str) -> Option<String> {
     let last = key.names().next_back().unwrap_or_default();
     let value = line.split_once('=').map(|(_, value)| value.trim());
     let rest = rest.trim_start();
+    if let Some(text) = line::problem(key, line, value) {
+        return Some(text);
+    }
     if problem.contains("too large") || problem.contains("too small") {
         let example = schema::example(key).and_then(toml_text::value);
         let example = example.map(|example| format!(", such as {last} = {example}"));
@@ -244,7 +142,7 @@ fn fix(text: &str, line: &str, problem: &str) -> &'static str {
         "close the brackets, and separate the entries by commas; keys in braces stay on one line"
     } else if !key.is_root() && !value.is_empty() {
         "put the value in double quotes, if it is a text, an address or a duration"
-    } else if line.trim_start().starts_with("//") {
+    } else if line.trim_start().starts_with(['/', ';']) {
         "begin a comment with #"
     } else {
         "write key = value, with texts in double quotes, and begin a comment with #"

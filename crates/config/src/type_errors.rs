@@ -15,6 +15,7 @@ use figment::{
 
 use super::{Config, Diagnostic, KeyPath, Places, Segment, TomlLines};
 use lookup::last_name;
+pub(super) use meant_value::word as meant_choice;
 use problem::{Problem, is_table_in_array};
 use unknown_key::KeyFix;
 

@@ -72,7 +72,7 @@ pub(super) fn choice(key: &KeyPath, found: &Actual) -> Option<String> {
 }
 
 /// Returns the known name of a choice that is written as one of the usual words for it.
-pub(super) fn word<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn word<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = written.to_ascii_lowercase();
     let (_, names) = WORDS
         .iter()
