@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod mistakes;
+#[cfg(test)]
+mod values;
 
 use std::path::Path;
 

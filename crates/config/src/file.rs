@@ -58,6 +58,7 @@ pub struct Config {
     /// The number of worker threads. Default: the number of cores.
     #[schemars(example = 4)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 256))]
     pub workers: Option<usize>,
     /// How long the server still accepts and serves after the signal to shut down, while `/readyz`
     /// answers 503.

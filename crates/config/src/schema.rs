@@ -1,11 +1,14 @@
 //! The JSON Schema of the configuration file, generated from its types.
 
+mod number;
+
 use std::sync::LazyLock;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use super::{Config, KeyPath, Segment, toml_text};
+pub(crate) use number::{meaning, range, unit};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     // The dialect that editors of TOML files (Taplo, Even Better TOML) read.
@@ -120,16 +123,6 @@ pub(super) fn choices(key: &KeyPath) -> Vec<String> {
 /// Returns whether the value of a key is the source of a secret, or an array of them.
 pub(super) fn is_secret(key: &KeyPath) -> bool {
     keys_of(key) == ["env", "file"]
-}
-
-/// Returns the unit of a number, as in `limits.max_body = 4 is outside 1024 to 1073741824 bytes`:
-/// ` bytes`, or nothing.
-pub(super) fn unit(key: &KeyPath) -> &'static str {
-    let description = node(key).and_then(|node| node.get("description")?.as_str());
-    match description {
-        Some(text) if text.contains("in bytes") => " bytes",
-        _ => "",
-    }
 }
 
 /// Returns an example of the value of a key: the one of the schema, or the default.

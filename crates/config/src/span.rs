@@ -78,7 +78,7 @@ impl Span {
     }
 
     /// Reads a written one.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let length = humantime::parse_duration(text).ok()?;
         let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
         let mut known = UNITS.iter().map(|(name, _)| *name);

@@ -15,7 +15,7 @@ use figment::{
 
 use super::{Config, Diagnostic, KeyPath, Places, Segment, TomlLines};
 use lookup::last_name;
-pub(super) use meant_value::word as meant_choice;
+pub(super) use meant_value::{no_duration, word as meant_choice};
 use problem::{Problem, is_table_in_array};
 use unknown_key::KeyFix;
 
@@ -333,11 +333,11 @@ mod tests {
                 ),
                 (
                     "portcullis.toml:20: session.max_total is a string",
-                    "expected a non-negative integer, such as max_total = 100000",
+                    "expected an integer from 1 to 10000000, such as max_total = 100000",
                 ),
                 (
                     "PORTCULLIS_WORKERS: workers is a string",
-                    "expected a non-negative integer",
+                    "expected an integer from 1 to 256",
                 ),
             ] {
                 let has = |error: &String| error.starts_with(place) && error.contains(words);

@@ -8,7 +8,7 @@ use figment::Jail;
 use super::check;
 use crate::Overrides;
 
-const SOUND: &str = r#"listen = "127.0.0.1:3000"
+pub(super) const SOUND: &str = r#"listen = "127.0.0.1:3000"
 base_url = "https://mcp.example.com"
 
 [[issuer]]
@@ -253,7 +253,7 @@ fn other_sources_are_named() {
             (
                 "PORTCULLIS_WORKERS",
                 "many",
-                "PORTCULLIS_WORKERS: workers is a string; expected a non-negative integer",
+                "PORTCULLIS_WORKERS: workers is a string; expected an integer from 1 to 256",
             ),
             (
                 "PORTCULLIS_WORKERS",
@@ -378,7 +378,7 @@ fn all_mistakes_are_found_at_once() {
 }
 
 /// The errors of the configuration, or the warnings of one that is valid.
-fn lines() -> Vec<String> {
+pub(super) fn lines() -> Vec<String> {
     let found = match check(Path::new("portcullis.toml"), Overrides::default()) {
         Ok((loaded, plan)) => loaded.places.locate(plan.warnings),
         Err(errors) => errors.0,

@@ -22,6 +22,7 @@ pub struct Audit {
     pub usage_interval: Span,
     /// The number of rows of principal, resource and tool that are counted separately.
     #[serde(default = "default_usage_rows")]
+    #[schemars(range(min = 16, max = 1_000_000))]
     pub usage_rows: usize,
     /// The key of the chain of records. Default: one that is generated in the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +39,7 @@ pub struct Audit {
     /// The number of rotated files that are kept. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = 30)]
+    #[schemars(range(min = 1, max = 100_000))]
     pub keep: Option<usize>,
     /// What happens if the chain of records cannot be continued.
     #[serde(default)]

@@ -14,16 +14,20 @@ pub struct Limits {
     /// The maximum size of all request bodies in memory in bytes.
     pub body_budget: usize,
     /// The maximum nesting depth of the JSON in a request body.
+    #[schemars(range(min = 8, max = 127))]
     pub max_depth: usize,
     /// The maximum size of an access token in bytes.
     pub max_token: usize,
     /// The maximum number of open connections.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
     /// The maximum number of open connections to each upstream. Default: `max_connections`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = 1000)]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub upstream_connections: Option<usize>,
     /// The maximum number of header fields of a request.
+    #[schemars(range(min = 16, max = 10_000))]
     pub max_headers: usize,
     /// The time limit for a request's head, and for an idle connection.
     pub header_timeout: Span,
@@ -32,11 +36,14 @@ pub struct Limits {
     /// The time limit for a whole request body, counted from its first pause.
     pub body_timeout: Span,
     /// The maximum number of open HTTP/2 streams on a connection.
+    #[schemars(range(min = 1, max = 10_000))]
     pub max_streams: u32,
     /// The maximum number of HTTP/2 streams on a connection that the client resets before they are
     /// processed.
+    #[schemars(range(min = 1, max = 10_000))]
     pub max_resets: usize,
     /// The maximum number of cached verified tokens of each resource.
+    #[schemars(range(min = 16, max = 10_000_000))]
     pub cached_tokens: usize,
     /// The rate limit per client address, checked before the token.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,9 +56,11 @@ pub struct Limits {
     #[schemars(example = RateLimit { requests: 300, per: Span::secs(60) })]
     pub per_principal: Option<RateLimit>,
     /// The number of counters of each rate limit.
+    #[schemars(range(min = 1_000, max = 10_000_000))]
     pub rate_entries: usize,
     /// The maximum number of requests in progress per principal. Open event streams are limited
     /// separately.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight_per_principal: usize,
 }
 

@@ -13,14 +13,17 @@ pub struct Session {
     /// The time after which any session ends.
     pub lifetime: Span,
     /// The maximum number of sessions.
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub max_total: usize,
     /// The maximum number of sessions of one owner.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_per_owner: usize,
     /// The maximum number of sessions of one subject with all its clients. Default: 10 times
     /// `max_per_owner` or a quarter of `max_total`, whichever is less, and at least
     /// `max_per_owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = 1000)]
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub max_per_subject: Option<usize>,
     /// The status of a request for an ended session by its owner: `"auto"`, 400 or 404.
     pub ended_status: EndedStatus,

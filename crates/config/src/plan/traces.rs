@@ -85,9 +85,14 @@ fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
 }
 
 fn check_sample(sample: f64) -> anyhow::Result<()> {
+    let fix = if (1.0..=100.0).contains(&sample) {
+        format!("; write {} for {sample} %", sample / 100.0)
+    } else {
+        String::new()
+    };
     ensure!(
         (0.0..=1.0).contains(&sample),
-        "traces.sample = {sample} is outside 0 to 1"
+        "traces.sample = {sample} is outside 0 to 1{fix}"
     );
     Ok(())
 }

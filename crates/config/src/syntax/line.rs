@@ -1,6 +1,11 @@
 //! Well-known mistakes in the spelling of one line.
 
-use crate::{KeyPath, schema, similar::similar, toml_text, type_errors::meant_choice};
+use crate::{
+    KeyPath, schema,
+    similar::similar,
+    toml_text,
+    type_errors::{meant_choice, no_duration},
+};
 
 /// The similarity from which the name of a key with spaces is corrected, from 0 to 1.
 const SIMILAR_NAME: f64 = 0.9;
@@ -35,7 +40,10 @@ pub(super) fn problem(key: &KeyPath, line: &str, value: Option<&str>) -> Option<
     if value.starts_with('(') {
         return Some("a list is in square brackets; write [ and ] instead of ( and )".to_owned());
     }
-    bare_word(key, value)
+    let plain = value.split('#').next().unwrap_or_default().trim();
+    let is_integer = schema::type_name(key) == Some("integer");
+    let duration = is_integer.then(|| no_duration(key, plain)).flatten();
+    duration.or_else(|| bare_word(key, plain))
 }
 
 /// Whether a text is several words of the characters of keys.
@@ -55,7 +63,7 @@ fn name_with_spaces(table: &KeyPath, name: &str) -> String {
 /// Returns the problem of a word without quotes, at a key whose value is a text. It repeats only
 /// words that are known.
 fn bare_word(key: &KeyPath, value: &str) -> Option<String> {
-    let word = value.split('#').next()?.trim().to_ascii_lowercase();
+    let word = value.to_ascii_lowercase();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if !word.starts_with(|c: char| c.is_ascii_alphabetic()) || !word.chars().all(is_plain) {
         return None;

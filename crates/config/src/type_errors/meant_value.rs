@@ -3,7 +3,7 @@
 use figment::{error::Actual, value::Value};
 
 use super::lookup::last_name;
-use crate::{KeyPath, schema, size, toml_text};
+use crate::{KeyPath, Places, Span, schema, size, toml_text, variables};
 
 /// Keys with any text as their value. A number or a boolean there only lacks its quotes.
 const FREE_TEXT: &[&str] = &["client_id", "name", "one_of", "realm", "resource_name"];
@@ -28,7 +28,12 @@ const WORDS: &[(&[&str], &[&str])] = &[
 /// Returns what to write instead of a value of the wrong type, if the value shows it.
 ///
 /// The fix repeats no string: it can be a misplaced secret.
-pub(super) fn fix(key: &KeyPath, found: &Actual, value: Option<&Value>) -> Option<String> {
+pub(super) fn fix(
+    key: &KeyPath,
+    found: &Actual,
+    value: Option<&Value>,
+    places: &Places,
+) -> Option<String> {
     let last = last_name(key);
     let text = value.and_then(Value::as_str);
     match (schema::type_name(key)?, found, text) {
@@ -37,8 +42,20 @@ pub(super) fn fix(key: &KeyPath, found: &Actual, value: Option<&Value>) -> Optio
         }
         ("boolean", _, Some("true" | "false")) => Some("write it without quotes".to_owned()),
         ("integer", _, Some(text)) if !schema::unit(key).is_empty() => {
-            Some(format!("write {last} = {}", size::bytes(text)?))
+            let bytes = size::bytes(text)?;
+            match places.variable(key) {
+                Some(_) => Some(format!(
+                    "set {}",
+                    variables::assignment(key, &bytes.into())?
+                )),
+                None => Some(format!("write {last} = {bytes}")),
+            }
         }
+        ("integer", _, Some(text)) => no_duration(key, text),
+        ("object", _, Some(_)) if key.header() == "issuer.jwks" => Some(
+            "the URL of the keys is in jwks_uri, and the path of a file with keys in jwks_file"
+                .to_owned(),
+        ),
         ("string", _, None) if FREE_TEXT.contains(&last) => {
             let plain = match found {
                 Actual::Unsigned(number) => number.to_string(),
@@ -50,6 +67,30 @@ pub(super) fn fix(key: &KeyPath, found: &Actual, value: Option<&Value>) -> Optio
         }
         _ => None,
     }
+}
+
+/// Returns how to have the default of an integer for which a word is written. Empty for others.
+pub(super) fn for_default(key: &KeyPath, value: Option<&Value>) -> &'static str {
+    match value.and_then(Value::as_str) {
+        Some("auto" | "default") if schema::range(key).is_some() => {
+            "; remove the key for the default"
+        }
+        _ => "",
+    }
+}
+
+/// Returns what an integer is for which a duration is written.
+pub(crate) fn no_duration(key: &KeyPath, text: &str) -> Option<String> {
+    Span::parse(text)?;
+    let meaning = schema::meaning(key)?;
+    let other = match key.header().as_str() {
+        "audit.keep" => "; rotate_age is the age at which the file is rotated",
+        _ => "",
+    };
+    Some(format!(
+        "{} is {meaning}, and no time{other}",
+        last_name(key)
+    ))
 }
 
 /// Returns the choice that a boolean means, and the other one.

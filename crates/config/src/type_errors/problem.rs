@@ -53,7 +53,7 @@ impl Problem {
             }
             Kind::MissingField(_) => Self::Missing(example_for(key, root, places)),
             Kind::UnknownVariant(name, known) => {
-                Self::InvalidValue(unknown_value(key, name, known, root))
+                Self::InvalidValue(unknown_value(key, name, known, root, places))
             }
             Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
                 Self::InvalidValue(wrong_type(key, found, expected, root, places))
@@ -107,7 +107,13 @@ fn single_table(key: &KeyPath) -> String {
 }
 
 /// Returns the text for a value, or for a member of a table, that is not one of the known ones.
-fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> String {
+fn unknown_value(
+    key: &KeyPath,
+    name: &str,
+    known: &[&str],
+    root: &Value,
+    places: &Places,
+) -> String {
     let last = last_name(key);
     let listed = match schema::choices(key) {
         choices if choices.is_empty() => known.iter().map(|name| toml_text::string(name)).collect(),
@@ -131,7 +137,11 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> Str
         ("file", name.contains('/') || name.contains('.')),
     ] {
         if known.contains(&form) && is_meant {
-            return format!("{key} is a string; write {last} = {{ {form} = \"…\" }}");
+            let fix = match places.variable(key) {
+                Some(variable) => format!("set {variable}__{}=…", form.to_ascii_uppercase()),
+                None => format!("write {last} = {{ {form} = \"…\" }}"),
+            };
+            return format!("{key} is a string; {fix}");
         }
     }
     match suggestion {
@@ -189,7 +199,7 @@ fn wrong_type(
     if let Some(fix) = meant_value::choice(key, found) {
         return format!("{key} is {}; {fix}", type_of(found));
     }
-    let fix = match meant_value::fix(key, found, get(root, key)) {
+    let fix = match meant_value::fix(key, found, get(root, key), places) {
         Some(fix) => format!("; {fix}"),
         None if matches!(found, Actual::Map) && schema::type_name(key) == Some("array") => {
             let example = example_for(key, root, places).map(|example| format!(": {example}"));
@@ -199,7 +209,10 @@ fn wrong_type(
             such_as if such_as.is_empty() => as_array(key, places),
             such_as => such_as,
         },
-        None => such_as() + &in_seconds(expected, found),
+        None => {
+            with_seconds(such_as(), &in_seconds(expected, found))
+                + meant_value::for_default(key, get(root, key))
+        }
     };
     format!("{key} is {}; expected {expected_text}{fix}", type_of(found))
 }
@@ -212,6 +225,10 @@ fn expected_value(key: &KeyPath, expected: &str) -> String {
     }
     match expected_type(expected) {
         "a non-negative integer" if !schema::unit(key).is_empty() => "a number of bytes".to_owned(),
+        "a non-negative integer" => match schema::range(key) {
+            Some((least, most)) => format!("an integer from {least} to {most}"),
+            None => "a non-negative integer".to_owned(),
+        },
         name => name.to_owned(),
     }
 }
@@ -248,12 +265,23 @@ fn duration_fix(key: &KeyPath, root: &Value, places: &Places) -> String {
     let number = get(root, key).and_then(Value::as_str);
     let number = number.and_then(|text| text.trim().parse::<u128>().ok());
     let seconds = number.map(or_seconds).unwrap_or_default();
-    match (example(key, places), schema::example(key)) {
-        (Some(example), _) if places.variable(key).is_some() => {
-            format!("write a number and a unit, such as {example}{seconds}")
-        }
-        (_, Some(example)) => format!("write a number and a unit, such as {example}{seconds}"),
-        _ => format!("write a number and a unit, such as \"30m\"{seconds}"),
+    let example = match (example(key, places), schema::example(key)) {
+        (Some(example), _) if places.variable(key).is_some() => example,
+        (_, Some(example)) => example.to_string(),
+        _ => "\"30m\"".to_owned(),
+    };
+    let examples = with_seconds(example, &seconds);
+    format!("write a number and a unit, such as {examples}")
+}
+
+/// Adds the duration in seconds to an example, unless it is the same.
+fn with_seconds(example: String, seconds: &str) -> String {
+    let same = seconds.split('"').nth(1).unwrap_or_default();
+    let last = example.rsplit([' ', '=']).next().unwrap_or_default();
+    if last.trim_matches('"') == same {
+        example
+    } else {
+        example + seconds
     }
 }
 
