@@ -15,6 +15,9 @@ impl Diagnostic {
     /// `algorithms = [] accepts no token` is about `issuer[0].algorithms`.
     pub fn new(key: &KeyPath, message: &str) -> Self {
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The parser's word for a text that is no absolute URL, which the message says already.
+        let relative = format!(": {}", url::ParseError::RelativeUrlWithoutBase);
+        let message = message.replace(&relative, "");
         let (start, rest) =
             message.split_at(message.find(|c: char| !is_key(c)).unwrap_or(message.len()));
         // A sentence can end with a dot, and `key: text` has a colon after the key.
