@@ -8,7 +8,7 @@
 //! the hosts.
 
 use crate::{file::Issuer, shown_url};
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use portcullis_metadata::syntax::is_uuid;
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
@@ -83,16 +83,12 @@ pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rejects an issuer at a host of Entra that no token of Entra has.
+/// Rejects an issuer at a host of Entra ID that is not the `iss` of its tokens.
 pub(super) fn check_issuer(issuer: &str) -> anyhow::Result<()> {
-    let problem = problem(issuer).filter(|_| !can_be_b2c(issuer));
-    ensure!(
-        problem.is_none(),
-        "{:?} {}",
-        shown_url(issuer),
-        problem.unwrap_or_default()
-    );
-    Ok(())
+    match problem(issuer).filter(|_| !can_be_b2c(issuer)) {
+        Some(problem) => bail!("{:?} {problem}", shown_url(issuer)),
+        None => Ok(()),
+    }
 }
 
 /// Returns the problem of an issuer that no token of Entra ID has, but tokens of the former Azure AD
@@ -101,8 +97,8 @@ pub(super) fn doubt(issuer: &str) -> Option<String> {
     problem(issuer).filter(|_| can_be_b2c(issuer))
 }
 
-/// Returns what is wrong with an issuer at a host of Entra that no token of Entra has, and the lines
-/// to write.
+/// Returns the problem of an issuer at a host of Entra ID that is not the `iss` of its tokens, and the
+/// lines to write.
 fn problem(issuer: &str) -> Option<String> {
     Tenant::of(issuer)?.issuer_problem(issuer)
 }
@@ -184,7 +180,7 @@ impl Tenant {
         issuer_v2(self.cloud.host_v2, self.tenant_id())
     }
 
-    /// Returns what is wrong with an issuer that no token has, and the lines to write.
+    /// Returns the problem of an issuer that is not the `iss` of this tenant, and the lines to write.
     fn issuer_problem(&self, configured: &str) -> Option<String> {
         let is_exact = match self.version {
             Version::V1 => configured == self.issuer_v1(),

@@ -4,7 +4,7 @@ mod hosts;
 mod misplaced;
 mod shapes;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use portcullis_identity_provider::ProviderKind;
 use url::Url;
 
@@ -47,13 +47,10 @@ pub(super) fn check_resource_issuer(issuer: &str) -> anyhow::Result<()> {
         );
     }
     entra::check_issuer(issuer)?;
-    let problem = problem(issuer, &url);
-    ensure!(
-        problem.is_none(),
-        "{shown:?} {}",
-        problem.unwrap_or_default()
-    );
-    Ok(())
+    match problem(issuer, &url) {
+        Some(problem) => bail!("{shown:?} {problem}"),
+        None => Ok(()),
+    }
 }
 
 /// Returns the kind of the broker's provider that this issuer needs: one with rules of its own.

@@ -191,13 +191,9 @@ fn of_others(kind: ProviderKind, configured: Option<&str>) -> anyhow::Result<Iss
             shown_url(text)
         );
     }
-    let problem = known_issuers::problem(text, issuer.url());
-    ensure!(
-        problem.is_none(),
-        "issuer = {:?} {}",
-        shown_url(text),
-        problem.unwrap_or_default()
-    );
+    if let Some(problem) = known_issuers::problem(text, issuer.url()) {
+        bail!("issuer = {:?} {problem}", shown_url(text));
+    }
     ensure!(
         kind != ProviderKind::Auth0 || text.ends_with('/') || is_loopback(issuer.url()),
         "issuer = {:?} has no slash at its end, and that of Auth0 has one; write {:?}",

@@ -101,7 +101,7 @@ fn warn_of_contradictions(provider: &BrokerProvider, key: &str, warnings: &mut V
                 .collect();
             warnings.push(format!(
                 "{key}.allow[{number}] and allow[{first}] have no common value of {claim:?}, and users must meet all entries, so \
-                 that nobody can sign in; write one entry with one_of = [{}]",
+                 that no user can sign in; write one entry with one_of = [{}]",
                 all.join(", ")
             ));
         }

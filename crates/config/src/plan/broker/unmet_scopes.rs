@@ -6,8 +6,8 @@ use portcullis_metadata::Scopes;
 use super::BrokerPlan;
 use crate::plan::ResourcePlan;
 
-/// Adds warnings about resources that no user of any provider can use, because `grant` gives nobody
-/// their required scopes. Resources that accept other issuers are not examined.
+/// Adds a warning for each resource whose required scopes no provider's `grant` gives to a user.
+/// Resources that accept other issuers are not examined.
 pub(super) fn warn(plan: &BrokerPlan, resources: &[ResourcePlan], warnings: &mut Vec<String>) {
     let providers = &plan.settings.providers;
     for (position, resource) in resources.iter().enumerate() {
@@ -40,11 +40,10 @@ pub(super) fn warn(plan: &BrokerPlan, resources: &[ResourcePlan], warnings: &mut
 /// Whether a user of the provider can have all scopes that the resource requires. Without `grant`,
 /// each user can.
 fn can_use(provider: &BrokerProvider, resource: &ResourcePlan) -> bool {
-    let granted = granted(provider);
     provider.grants.is_empty()
         || resource
             .scope_implications
-            .covers(&granted, &resource.required_scopes)
+            .covers(&granted(provider), &resource.required_scopes)
 }
 
 /// Returns the scopes of a user to whom every entry of `grant` applies.

@@ -3,7 +3,7 @@ use anyhow::bail;
 use crate::shown_url;
 
 /// Checks a value of `domain`, which is compared with what follows the `@` of an address. Fails
-/// with the fix if it has a character that no domain has, so that nobody could meet the rule.
+/// with the fix if it has a character that a domain cannot have: no address would match.
 pub(super) fn check(domain: &str) -> anyhow::Result<()> {
     let is_strange = |c: char| c.is_whitespace() || c.is_control() || "@*/:".contains(c);
     if !domain.contains(is_strange) && !domain.starts_with('.') {
@@ -30,6 +30,6 @@ pub(super) fn check(domain: &str) -> anyhow::Result<()> {
         domain.to_owned()
     };
     bail!(
-        "domain has {shown:?}, which is compared exactly with what follows the @, so that nobody has it; {fix}{subdomains}"
+        "domain has {shown:?}, which is compared exactly with the part of an address after the @, so that no address matches; {fix}{subdomains}"
     )
 }

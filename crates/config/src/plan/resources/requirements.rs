@@ -191,7 +191,7 @@ fn claim_rule(rule: &file::Claim) -> anyhow::Result<ClaimRule> {
         let Some(values) = values else { continue };
         ensure!(
             !values.is_empty(),
-            "{key} = [] accepts nobody; list the accepted values, such as {key} = [\"example.com\"]"
+            "{key} = [] matches no value; list the accepted values, such as {key} = [\"example.com\"]"
         );
         ensure!(
             values.iter().all(|value| !value.is_empty()),

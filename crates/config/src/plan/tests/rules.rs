@@ -80,7 +80,7 @@ claims = [{ claim = "email", domain = ["example.com"] }]
         ("claim = \"\"", "must name a claim"),
         (
             "claim = \"a\"\none_of = []",
-            "one_of = [] accepts nobody; list the accepted values",
+            "one_of = [] matches no value; list the accepted values",
         ),
         (
             "claim = \"a\"\ndomain = [\"a.example\", \"\"]",

@@ -1,4 +1,4 @@
-//! Values of claim rules that are compared exactly, and that nobody has.
+//! Values of claim rules that cannot match: patterns and domains, where values are compared exactly.
 
 /// Claims whose values have an `@`.
 const ADDRESSES: [&str; 2] = ["email", "upn"];

@@ -55,7 +55,7 @@ fn has_no_names(method: &NameGlob, served: Revisions) -> bool {
     matching.peek().is_some() && matching.all(|known| WITHOUT_NAMES.contains(&known))
 }
 
-/// Returns what is wrong with a pattern that has characters of another pattern language.
+/// Returns the problem of a pattern that looks like a regular expression or a list of alternatives.
 fn pattern_problem(pattern: &str) -> Option<String> {
     let is_uri = pattern.contains(':');
     let is_strange = |character: &char| {
