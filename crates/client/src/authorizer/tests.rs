@@ -28,7 +28,7 @@ mod unbound;
 
 fn authorizer(
     network: &Arc<FetchFn>,
-    user: &Arc<ScriptedUser>,
+    user: &Arc<impl Interaction + 'static>,
     settings: AuthorizerSettings,
 ) -> Authorizer {
     Authorizer::builder(user.clone())

@@ -19,12 +19,7 @@ fn authorizer_with(
         broader_resource,
         ..AuthorizerSettings::default()
     };
-    Authorizer::builder(user.clone())
-        .fetch(network.clone())
-        .clock(clock())
-        .settings(settings)
-        .build()
-        .unwrap()
+    authorizer(network, user, settings)
 }
 
 fn start() -> StartUrl {

@@ -58,25 +58,12 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     })
 }
 
-fn at(
-    network: &Arc<FetchFn>,
-    user: &Arc<ConfirmingUser>,
-    settings: AuthorizerSettings,
-) -> Authorizer {
-    Authorizer::builder(user.clone())
-        .fetch(network.clone())
-        .clock(clock())
-        .settings(settings)
-        .build()
-        .unwrap()
-}
-
 async fn signed_in(
     network: &Arc<FetchFn>,
     user: &Arc<ConfirmingUser>,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
-    at(network, user, settings)
+    authorizer(network, user, settings)
         .authorize(&StartUrl::parse(RESOURCE).unwrap())
         .await
 }
@@ -87,7 +74,7 @@ async fn signed_in(
 async fn requests_to_entra() {
     let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
     let user = ConfirmingUser::without_iss(true);
-    let authorizer = at(&network, &user, AuthorizerSettings::default());
+    let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.authorize(&start).await.unwrap();
     let authorization = query(&user.scripted.last_visit());
@@ -152,7 +139,7 @@ async fn imported_tokens_are_refreshed_as_they_were_requested() {
             _ => at_entra(OWN_SCOPE, graph),
         };
         let user = ConfirmingUser::without_iss(true);
-        let result = at(&network, &user, settings)
+        let result = authorizer(&network, &user, settings)
             .refresh(&start, &stored, None)
             .await;
         let sent = form(&network.to(token_url)[0]);
@@ -239,7 +226,7 @@ async fn a_sign_in_needs_acceptance() {
 async fn further_scopes_are_asked_about() {
     let network = at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE));
     let user = ConfirmingUser::without_iss(true);
-    let authorizer = at(&network, &user, AuthorizerSettings::default());
+    let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let challenge = authorizer.probe(&start).await.unwrap();
     let token = authorizer.obtain(&start, &challenge, None).await.unwrap();
