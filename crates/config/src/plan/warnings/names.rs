@@ -19,8 +19,9 @@ const WITHOUT_NAMES: &[&str] = &[
 ];
 /// Characters of other pattern languages that neither names nor URIs (RFC 3986) have.
 const STRANGE: &[char] = &['^', '|'];
-/// Further ones that URIs and URI templates can have, but not the names that the MCP specification recommends for
-/// tools: <https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>.
+/// Further ones that URIs and URI templates can have, but not the names that the MCP specification
+/// recommends for tools:
+/// <https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>.
 const STRANGE_IN_NAMES: &[char] = &['\\', '{', '}', '(', ')', '$', '[', ']', '?', '+', ','];
 
 /// Returns the warnings about the name of a rule. `key` is that of the rule.
