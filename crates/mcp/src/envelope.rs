@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 pub use self::{
     error::EnvelopeError,
-    names::{Name, TargetType},
+    names::{Name, TargetType, has_target},
 };
 use self::{
     names::Names,

@@ -11,7 +11,9 @@ mod mirror;
 mod revision;
 pub mod sse;
 
-pub use envelope::{Envelope, EnvelopeError, EnvelopeLimits, MessageType, Name, TargetType};
+pub use envelope::{
+    Envelope, EnvelopeError, EnvelopeLimits, MessageType, Name, TargetType, has_target,
+};
 pub use era::{Era, EraError, checks_name_header, classify, legacy_version};
 pub use error_code::{ErrorCode, error_body};
 pub use message_id::MessageId;

@@ -203,6 +203,22 @@ const NAMED_MEMBERS: &[NamedMember] = &[
     ),
 ];
 
+/// The methods of notifications about another message, whose `_meta` can name its task.
+const ABOUT_ANOTHER: &[&str] = &["notifications/cancelled", "notifications/progress"];
+
+/// Returns whether messages of this client method can name a tool, prompt, resource or task. False
+/// for methods that the MCP specification does not define.
+///
+/// ```
+/// use portcullis_mcp::has_target;
+///
+/// assert!(has_target("tools/call"));
+/// assert!(!has_target("tools/list"));
+/// ```
+pub fn has_target(method: &str) -> bool {
+    NamedMember::of(method).next().is_some() || ABOUT_ANOTHER.contains(&method)
+}
+
 impl<'a> Names<'a> {
     /// Reads the names of a request or notification. Fails if a required member is missing, a name
     /// is not a string, has a NUL or is too long, there is a look-alike of a member that the method

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use self::messages::{message, plainly_named};
 use super::*;
+use crate::{Revisions, client_methods};
 
 type Named = (
     &'static str,
@@ -390,4 +391,28 @@ proptest! {
             prop_assert_eq!(names, plainly_named(&tree));
         }
     }
+}
+
+/// B9: these methods have no member that names something.
+#[test]
+fn methods_without_target_are_known() {
+    let without: Vec<_> = client_methods(Revisions::ALL)
+        .filter(|method| !has_target(method))
+        .collect();
+    assert_eq!(
+        without,
+        [
+            "initialize",
+            "logging/setLevel",
+            "notifications/initialized",
+            "notifications/roots/list_changed",
+            "ping",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "server/discover",
+            "tasks/list",
+            "tools/list",
+        ]
+    );
 }
