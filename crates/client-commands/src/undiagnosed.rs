@@ -4,7 +4,7 @@ use std::fmt;
 
 use portcullis_client::{ClientError, StartUrl, error_chain};
 use portcullis_mcp_client::McpError;
-use portcullis_terminal::{advice, quoted};
+use portcullis_terminal::{advice, shell_word};
 
 /// An error whose cause `portcullis doctor` can find.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) fn with_doctor(error: anyhow::Error, url: &str) -> anyhow::Error {
     };
     Undiagnosed {
         text: error_chain(&*error) + &advice(&*error),
-        url: quoted(&start.to_string()),
+        url: shell_word(&start.to_string()),
     }
     .into()
 }

@@ -5,7 +5,7 @@ mod remedy;
 use std::error::Error;
 
 pub use self::{
-    login_command::{login_command, quoted},
+    login_command::{login_command, shell_word},
     network::network_advice,
     remedy::remedy,
 };

@@ -11,7 +11,7 @@ mod raw_json;
 mod report;
 mod sent_secrets;
 
-pub use advice::{advice, login_command, network_advice, quoted, remedy};
+pub use advice::{advice, login_command, network_advice, remedy, shell_word};
 pub use confirmation::is_yes;
 pub use doctor_page::doctor_page;
 pub use doctor_report::{print_chain, print_step, print_summary};

@@ -17,14 +17,14 @@ pub fn login_command(start: &StartUrl, scopes: &Scopes) -> String {
     };
     format!(
         "portcullis login --fresh --scope {} {}",
-        quoted(scopes),
-        quoted(&start.to_string())
+        shell_word(scopes),
+        shell_word(&start.to_string())
     )
 }
 
 /// Returns a text as one word of a POSIX shell. A server chooses the scopes, which can contain `$`
 /// and `` ` ``.
-pub fn quoted(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {
         true => text.to_owned(),
