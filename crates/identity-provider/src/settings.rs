@@ -45,6 +45,9 @@ pub struct ProviderSettings {
 }
 
 impl ProviderSettings {
+    /// The maximum number of [`Self::tenants`], because each has its own keys.
+    pub const MAX_TENANTS: usize = 256;
+
     /// Returns the settings of an application, with the defaults for everything else.
     pub fn new(
         name: impl Into<Box<str>>,

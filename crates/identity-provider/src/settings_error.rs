@@ -2,6 +2,8 @@
 
 use portcullis_verifier::VerifierSettingsError;
 
+use crate::ProviderSettings;
+
 /// Why the settings of a provider cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -27,8 +29,8 @@ pub enum ProviderSettingsError {
     /// `tenants` is set for another kind than Entra.
     #[error("only a provider of the kind `entra` has `tenants`")]
     TenantsNotSupported,
-    /// There are more than 100 tenants.
-    #[error("at most 100 tenants can be listed")]
+    /// There are more than [`ProviderSettings::MAX_TENANTS`].
+    #[error("at most {} tenants can be listed", ProviderSettings::MAX_TENANTS)]
     TooManyTenants,
     /// The issuer of GitHub has a path, or is not the address of a GitHub server.
     #[error(

@@ -13,8 +13,6 @@ use crate::{
     kinds::{Identifier, Protocol},
 };
 
-/// The maximum number of tenants, because each has its own keys.
-const MAX_TENANTS: usize = 100;
 /// The first path segment of endpoints for users of any organization.
 const ORGANIZATIONS: &str = "organizations";
 
@@ -81,7 +79,7 @@ fn issuers(settings: &ProviderSettings) -> Result<Vec<TenantIssuer>, ProviderSet
     if settings.tenants.is_empty() {
         return Ok(vec![(Some(own), settings.issuer.clone())]);
     }
-    if settings.tenants.len() > MAX_TENANTS {
+    if settings.tenants.len() > ProviderSettings::MAX_TENANTS {
         return Err(ProviderSettingsError::TooManyTenants);
     }
     if settings.tenants.iter().any(|tenant| !is_uuid(tenant)) {

@@ -4,7 +4,7 @@ use portcullis_testkit::{TestIssuer, TokenBuilder};
 use serde_json::json;
 
 use crate::{
-    ProviderError, ProviderKind, ProviderSettingsError,
+    ProviderError, ProviderKind, ProviderSettings, ProviderSettingsError,
     testing::{CLIENT, Fixture, NONCE, tokens},
     tests::kinds::settings_error,
 };
@@ -237,6 +237,6 @@ async fn tenants_must_be_identifiers() {
         of(&issuer(TENANT), &[OTHER]),
         Some(Error::IssuerTenantNotListed)
     );
-    let many = vec![TENANT; 101];
+    let many = vec![TENANT; ProviderSettings::MAX_TENANTS + 1];
     assert_eq!(of(&issuer(TENANT), &many), Some(Error::TooManyTenants));
 }

@@ -1,7 +1,7 @@
 //! The issuer and the tenants of a provider, which depend on its kind.
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_identity_provider::ProviderKind;
+use portcullis_identity_provider::{ProviderKind, ProviderSettings};
 use portcullis_metadata::{
     Issuer,
     syntax::{is_loopback, is_uuid},
@@ -14,8 +14,6 @@ use crate::{
     shown_url,
 };
 
-/// The most tenants.
-const MAX_TENANTS: usize = 256;
 /// The tenant of Entra ID that all personal accounts of Microsoft have.
 const PERSONAL_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
@@ -106,9 +104,10 @@ fn check_tenants(tenants: &[Box<str>]) -> anyhow::Result<()> {
         "tenants = [] lists no tenant, so that no user can sign in; list the IDs of your tenants"
     );
     ensure!(
-        tenants.len() <= MAX_TENANTS,
-        "tenants has {} entries; remove all but {MAX_TENANTS}",
-        tenants.len()
+        tenants.len() <= ProviderSettings::MAX_TENANTS,
+        "tenants has {} entries; remove all but {}",
+        tenants.len(),
+        ProviderSettings::MAX_TENANTS
     );
     for (position, tenant) in tenants.iter().enumerate() {
         ensure!(
