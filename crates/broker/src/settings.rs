@@ -89,8 +89,8 @@ pub struct ScopeGrant {
 /// Which clients may ask users to sign in.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains. Loopback
-    /// hosts and the redirect URIs of known clients are always accepted.
+    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains, with a port
+    /// if it is not 443. Loopback hosts and the redirect URIs of known clients are always accepted.
     pub redirect_hosts: Vec<Box<str>>,
     /// Whether clients can register (RFC 7591).
     pub registration: bool,
@@ -107,7 +107,7 @@ pub struct PageSettings {
     pub name: Option<Box<str>>,
     /// The logo, as the bytes of an SVG or PNG file and its media type.
     pub logo: Option<Logo>,
-    /// The colour of buttons, as six hexadecimal digits.
+    /// The color of buttons, as six hexadecimal digits.
     pub accent: Option<[u8; 3]>,
     /// What scopes mean, in the operator's words.
     pub scopes: BTreeMap<String, String>,

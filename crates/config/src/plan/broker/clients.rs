@@ -1,6 +1,9 @@
 //! Which clients may ask users to sign in.
 
+use std::{net::Ipv6Addr, num::NonZeroU16};
+
 use anyhow::{Context as _, ensure};
+use portcullis_authorization_server::client::RedirectHost;
 use portcullis_broker::ClientSettings;
 use url::Host;
 
@@ -34,7 +37,8 @@ pub(super) fn plan(
     })
 }
 
-/// Parses a host, or `*.` and a host for its subdomains. Returns it in lower-case ASCII.
+/// Parses a host, or `*.` and a host for its subdomains, with an optional port. Returns it in
+/// lower-case ASCII.
 fn host(text: &str) -> anyhow::Result<Box<str>> {
     let shown = shown_url(text);
     ensure!(
@@ -50,9 +54,16 @@ fn host(text: &str) -> anyhow::Result<Box<str>> {
         "redirect_hosts has {shown:?}, which is more than a host; remove scheme and path"
     );
     ensure!(
-        !name.contains(':'),
-        "redirect_hosts has {shown:?}, which has a port; remove it, because every port of the host is accepted"
+        name.trim_matches(['[', ']']).parse::<Ipv6Addr>().is_err(),
+        "redirect_hosts has {shown:?}, which is an address; write the name of the host"
     );
+    ensure!(
+        !name.starts_with('.'),
+        "redirect_hosts has {shown:?}, which begins with a dot; write \"*{name}\" for all subdomains, or remove the dot"
+    );
+    let (name, port) = split_port(name).with_context(|| {
+        format!("redirect_hosts has {shown:?}, and what follows the colon is not a port from 1 to 65535; without a port, it is 443")
+    })?;
     ensure!(
         !name.contains('*'),
         "redirect_hosts has {shown:?}; a star stands only for all subdomains, as in \"*.example.com\""
@@ -79,7 +90,24 @@ fn host(text: &str) -> anyhow::Result<Box<str>> {
         !name.ends_with('.'),
         "redirect_hosts has {shown:?}, which ends with a dot; remove it"
     );
-    Ok(format!("{prefix}{name}").into())
+    let accepted = match port {
+        Some(port) => format!("{prefix}{name}:{port}"),
+        None => format!("{prefix}{name}"),
+    };
+    RedirectHost::parse(&accepted).with_context(|| {
+        format!("redirect_hosts has {shown:?}, which is not the name of a host")
+    })?;
+    Ok(accepted.into())
+}
+
+/// Splits the port off a host, if it has one. `None` if what follows the colon is not a port.
+fn split_port(text: &str) -> Option<(&str, Option<NonZeroU16>)> {
+    let Some((name, port)) = text.split_once(':') else {
+        return Some((text, None));
+    };
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|_| is_number)?;
+    Some((name, Some(port)))
 }
 
 fn check_count(hosts: &[String]) -> anyhow::Result<()> {
@@ -146,7 +174,14 @@ mod tests {
             "https://app.example.com",
             "//app.example.com",
             "app.example.com/",
-            "app.example.com:443",
+            "app.example.com:",
+            "app.example.com:0",
+            "app.example.com:+443",
+            "app.example.com:65536",
+            "app.example.com:443:443",
+            ".example.com",
+            "*..example.com",
+            "a..example.com",
             "me@app.example.com",
             "app.example.com.",
             "app example.com",
@@ -163,11 +198,13 @@ mod tests {
         /// RG2: an accepted entry is a plain host or one star and a plain host, and parsing it again
         /// changes nothing.
         #[test]
-        fn accepted_hosts_are_plain(text in "(\\*\\.)?[a-zA-Z0-9*.:/@?#%ü-]{0,24}|\\PC{0,24}") {
+        fn accepted_hosts_are_plain(text in "(\\*\\.)?[a-zA-Z0-9*.:/@?#%ü-]{0,24}(:[0-9]{1,5})?|\\PC{0,24}") {
             if let Ok(accepted) = host(&text) {
+                prop_assert!(RedirectHost::parse(&accepted).is_ok());
                 let name = accepted.strip_prefix("*.").unwrap_or(&accepted);
+                let name = name.split(':').next().unwrap_or_default();
                 prop_assert_eq!(accepted.starts_with("*."), text.starts_with("*."));
-                prop_assert!(!name.is_empty() && !name.contains(['*', ':', '/', '@', '?', '#', '%']));
+                prop_assert!(!name.is_empty() && !name.contains(['*', '/', '@', '?', '#', '%']));
                 prop_assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase()));
                 prop_assert_eq!(&*host(&accepted).unwrap(), &*accepted);
             }

@@ -240,7 +240,7 @@ fn all_values_are_planned() {
     fs::write(keys.path(), &*BrokerKeys::generate().unwrap()).unwrap();
     let lines = format!(
         r##"[broker]
-        clients = {{ redirect_hosts = ["*.Example.com", "bücher.example"], registration = false, max_registered = 7 }}
+        clients = {{ redirect_hosts = ["*.Example.com", "bücher.example:8443"], registration = false, max_registered = 7 }}
         default_resource = "/mcp"
         grant_lifetime = "30d"
         refresh_reuse = "0s"
@@ -268,7 +268,7 @@ fn all_values_are_planned() {
         .iter()
         .map(|host| &**host)
         .collect();
-    assert_eq!(hosts, ["*.example.com", "xn--bcher-kva.example"]);
+    assert_eq!(hosts, ["*.example.com", "xn--bcher-kva.example:8443"]);
     assert!(!settings.clients.registration && settings.clients.documents);
     assert_eq!(settings.clients.max_registered, 7);
     let lifetimes = settings.lifetimes;
