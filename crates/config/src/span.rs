@@ -162,7 +162,7 @@ impl JsonSchema for Span {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^\\s*(\\d+\\s*[a-zA-Z]+\\s*)+$" })
+        json_schema!({ "title": "duration", "type": "string", "pattern": "^\\s*(\\d+\\s*[a-zA-Z]+\\s*)+$" })
     }
 }
 

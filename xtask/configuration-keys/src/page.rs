@@ -22,6 +22,8 @@ struct Table<'a> {
     /// Whether it can be repeated.
     is_list: bool,
     schema: &'a Value,
+    /// What a file without the table has in its place.
+    default: Option<&'a Value>,
 }
 
 /// Returns the page for a schema.
@@ -32,6 +34,7 @@ pub(crate) fn of(schema: &Value) -> String {
         path: String::new(),
         is_list: false,
         schema: schema.root(),
+        default: None,
     }];
     // A table is followed by those in it.
     while let Some(table) = tables.pop() {
@@ -52,6 +55,7 @@ fn write_table<'a>(schema: &Schema<'a>, table: &Table<'a>, page: &mut String) ->
                 path: join(&table.path, key),
                 is_list,
                 schema: below,
+                default: node.get("default"),
             });
             continue;
         }
@@ -76,6 +80,14 @@ fn write_table<'a>(schema: &Schema<'a>, table: &Table<'a>, page: &mut String) ->
         (path, false) => format!("`[{path}]`"),
     };
     let _ = write!(page, "\n## {title}\n\n");
+    // Where a key is optional, its row has its default.
+    let has_required = table.schema.get("required").is_some();
+    if let Some(default) = table
+        .default
+        .filter(|default| default.is_object() && has_required)
+    {
+        let _ = write!(page, "Default: {}.\n\n", code(default));
+    }
     if !rows.is_empty() {
         let _ = write!(
             page,
@@ -118,7 +130,9 @@ mod tests {
             },
             "required": ["name"],
             "definitions": { "Inner": { "type": "object", "properties": {
-                "time": { "type": "string", "pattern": "^\\s*(\\d", "default": "1s", "description": "A time." },
+                "time": { "type": "string", "title": "duration", "default": "1s", "description": "A time." },
+                "rate": { "type": "object", "properties": { "number": { "type": "integer", "description": "A number." } },
+                    "required": ["number"], "default": { "number": 1 } },
                 "kind": { "default": "a", "description": "Which.", "allOf": [{ "oneOf": [
                     { "const": "a", "type": "string" }, { "enum": ["b", "c"], "type": "string" },
                     { "type": "object", "properties": { "file": { "type": "string" } } },
@@ -133,7 +147,9 @@ mod tests {
              | `name` | string | required | `\"x\"` | A name. |\n\
              \n## `[[list]]`\n\n| key | type | default | example | meaning |\n|---|---|---|---|---|\n\
              | `time` | duration | `\"1s\"` |  | A time. |\n\
-             | `kind` | `\"a\"`, `\"b\"`, `\"c\"`, `{ file = … }` | `\"a\"` |  | Which. |\n"
+             | `kind` | `\"a\"`, `\"b\"`, `\"c\"`, `{ file = … }` | `\"a\"` |  | Which. |\n\
+             \n## `[list.rate]`\n\nDefault: `{ number = 1 }`.\n\n| key | type | default | example | meaning |\n|---|---|---|---|---|\n\
+             | `number` | integer | required |  | A number. |\n"
         );
     }
 }

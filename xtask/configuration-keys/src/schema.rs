@@ -69,8 +69,10 @@ impl<'a> Schema<'a> {
             let quoted = constants.iter().map(|constant| format!("`{constant}`"));
             return quoted.collect::<Vec<_>>().join(", ");
         }
+        if let Some(title) = node.get("title").and_then(Value::as_str) {
+            return title.to_owned();
+        }
         match types.and_then(Value::as_str).unwrap_or("any") {
-            "string" if node.get("pattern").is_some() => "duration".to_owned(),
             "array" => {
                 let of = node.get("items").map(|items| self.type_name(items));
                 format!("list of {}", of.unwrap_or_default())

@@ -12,11 +12,20 @@ pub(crate) fn toml(value: &Value) -> String {
         Value::Object(members) => {
             let members: Vec<_> = members
                 .iter()
-                .map(|(key, value)| format!("{key} = {}", toml(value)))
+                .map(|(name, value)| format!("{} = {}", key(name), toml(value)))
                 .collect();
             format!("{{ {} }}", members.join(", "))
         }
         other => other.to_string(),
+    }
+}
+
+/// Returns a name as a key, which is a string unless all its characters can be in a bare key.
+fn key(name: &str) -> String {
+    let is_bare = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => format!("{name:?}"),
     }
 }
 
@@ -28,7 +37,7 @@ mod tests {
 
     #[test]
     fn values_are_written_in_toml() {
-        let value = json!({ "a": [1, "x"], "b": { "c": true } });
-        assert_eq!(toml(&value), "{ a = [1, \"x\"], b = { c = true } }");
+        let value = json!({ "a": [1, "x"], "b": { "c:d": true } });
+        assert_eq!(toml(&value), "{ a = [1, \"x\"], b = { \"c:d\" = true } }");
     }
 }

@@ -19,10 +19,10 @@ fn ranges_of_the_schema_are_checked() {
             for name in schema::keys_of(&KeyPath::parse(table)) {
                 let key = KeyPath::parse(table).name(name);
                 let Some((least, most)) = schema::range(&key) else {
-                    let is_bounded =
-                        schema::type_name(&key) == Some("integer") && schema::unit(&key).is_empty();
-                    // It is one of two numbers, or a word.
-                    assert!(!is_bounded || name == "ended_status", "{key} has no range");
+                    let is_integer = schema::type_name(&key) == Some("integer");
+                    // One is a word or one of two numbers, the other zero or in a range.
+                    let has_no_range = ["ended_status", "rotate_size"].contains(&name);
+                    assert!(!is_integer || has_no_range, "{key} has no range");
                     continue;
                 };
                 count += 1;
@@ -47,6 +47,60 @@ fn ranges_of_the_schema_are_checked() {
         assert!(count >= 15, "{count}");
         Ok(())
     });
+}
+
+/// J9: so are those of inner tables.
+#[test]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
+fn ranges_of_inner_tables_are_checked() {
+    const PROVIDER: &str = "provider = [{ kind = \"oidc\", issuer = \"https://a.example\", client_id = \"x\", \
+                            client_secret = { file = \"portcullis.toml\" } }]";
+    let introspects = "validate = \"introspection\"\nclient_id = \"x\"\nclient_secret = { file = \"portcullis.toml\" }\n";
+    for (key, text) in [
+        (
+            "limits.per_address.requests",
+            format!("{SOUND}[limits]\nper_address = {{ requests = VALUE, per = \"1m\" }}\n"),
+        ),
+        (
+            "broker.clients.max_registered",
+            format!("{SOUND}[broker]\nclients = {{ max_registered = VALUE }}\n{PROVIDER}\n"),
+        ),
+        (
+            "issuer[0].introspection_in_flight",
+            SOUND.replacen(
+                "[[resource]]",
+                &format!("{introspects}introspection_in_flight = VALUE\n[[resource]]"),
+                1,
+            ),
+        ),
+    ] {
+        let (least, most) = schema::range(&KeyPath::parse(key)).expect(key);
+        let (_, name) = key.rsplit_once('.').unwrap();
+        let is_rejected = |value: u64| {
+            let mut is_rejected = false;
+            Jail::expect_with(|jail| {
+                jail.clear_env();
+                jail.create_file(
+                    "portcullis.toml",
+                    &text.replace("VALUE", &value.to_string()),
+                )?;
+                is_rejected = lines().iter().any(|line| line.contains(name));
+                Ok(())
+            });
+            is_rejected
+        };
+        for (value, expected) in [
+            (least - 1, true),
+            (least, false),
+            (most, false),
+            (most + 1, true),
+        ] {
+            assert_eq!(is_rejected(value), expected, "{key} = {value}");
+        }
+    }
 }
 
 /// J9: the fix of a variable's value is an assignment of the variable.

@@ -66,7 +66,7 @@ impl JsonSchema for AdminListen {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^(unix:/.+|.+:[0-9]+)$" })
+        json_schema!({ "title": "address or unix socket", "type": "string", "pattern": "^(unix:/.+|.+:[0-9]+)$" })
     }
 }
 

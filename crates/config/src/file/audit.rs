@@ -16,6 +16,7 @@ pub struct Audit {
     pub target: AuditTarget,
     /// The maximum size of queued records in bytes.
     #[serde(default = "default_audit_queue")]
+    #[schemars(range(min = 65_536, max = 1_073_741_824))]
     pub queue: usize,
     /// The interval of usage records. With zero, usage is recorded at the end only.
     #[serde(default = "default_usage_interval")]

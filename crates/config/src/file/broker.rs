@@ -87,8 +87,8 @@ impl Default for Broker {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BrokerClients {
-    /// The hosts of redirect URIs: names, or `*.` and a name for its subdomains. Loopback and the
-    /// redirect URIs of known clients are always accepted.
+    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains, with a port
+    /// if it is not 443. Loopback and the redirect URIs of known clients are always accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(example = ["*.example.com"])]
     pub redirect_hosts: Vec<String>,
@@ -97,6 +97,7 @@ pub struct BrokerClients {
     /// Whether the URL of a metadata document can identify a client.
     pub documents: bool,
     /// The maximum number of registered clients.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_registered: usize,
 }
 
@@ -129,7 +130,7 @@ pub struct BrokerPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = "/etc/portcullis/logo.svg")]
     pub logo_file: Option<PathBuf>,
-    /// The colour of buttons: `#` and six hexadecimal digits.
+    /// The color of buttons: `#` and six hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = "#0b57d0")]
     pub accent: Option<String>,

@@ -79,11 +79,11 @@ pub struct Issuer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = &"basic")]
     pub introspection_auth: Option<IntrospectionAuth>,
-    /// The maximum number of concurrent introspection requests.
+    /// The maximum number of concurrent introspection requests. Default: 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(example = 64)]
+    #[schemars(example = 64, range(min = 1, max = 1024))]
     pub introspection_in_flight: Option<usize>,
-    /// How long an introspection response is cached.
+    /// How long an introspection response is cached. Default: 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = "30s")]
     pub introspection_cache: Option<Span>,

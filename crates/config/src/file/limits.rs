@@ -10,13 +10,16 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The maximum size of a request body in bytes.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub max_body: usize,
     /// The maximum size of all request bodies in memory in bytes.
+    #[schemars(range(min = 1024, max = 68_719_476_736_u64))]
     pub body_budget: usize,
     /// The maximum nesting depth of the JSON in a request body.
     #[schemars(range(min = 8, max = 127))]
     pub max_depth: usize,
     /// The maximum size of an access token in bytes.
+    #[schemars(range(min = 1024, max = 65_536))]
     pub max_token: usize,
     /// The maximum number of open connections.
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -69,7 +72,7 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 pub struct RateLimit {
     /// The number of requests in each period.
-    #[schemars(example = 60)]
+    #[schemars(example = 60, range(min = 1, max = 1_000_000))]
     pub requests: u32,
     /// The period.
     #[schemars(example = "1m")]

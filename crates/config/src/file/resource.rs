@@ -201,7 +201,8 @@ pub struct Claim {
     #[schemars(example = ["example.com"])]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<Vec<String>>,
-    /// Whether the rule only reports the requests that it would reject.
+    /// Whether the rule only reports the requests that it would reject. Not for `allow` of a
+    /// provider.
     #[serde(default)]
     pub report_only: bool,
 }

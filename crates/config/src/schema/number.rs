@@ -47,7 +47,7 @@ mod tests {
         let at = KeyPath::parse;
         assert_eq!(range(&at("workers")), Some((1, 256)));
         assert_eq!(range(&at("limits.max_depth")), Some((8, 127)));
-        assert_eq!(range(&at("limits.max_body")), None);
+        assert_eq!(range(&at("audit.rotate_size")), None);
         let meaning = |key: &str| meaning(&at(key)).unwrap_or_default();
         assert_eq!(meaning("workers"), "the number of worker threads");
         let streams = "the maximum number of open HTTP/2 streams on a connection";

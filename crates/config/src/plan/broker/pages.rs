@@ -36,7 +36,7 @@ pub(super) fn plan(
     let mut of_page = errors.table("page");
     let name = of_page.take("name", name.as_deref().map(check_name).transpose());
     let logo = of_page.take("logo_file", logo_file.as_deref().map(logo).transpose());
-    let accent = of_page.take("accent", accent.as_deref().map(colour).transpose());
+    let accent = of_page.take("accent", accent.as_deref().map(color).transpose());
     let described = errors.take_all(
         "scope_descriptions",
         broker.scope_descriptions.iter().map(|(scope, text)| {
@@ -94,14 +94,14 @@ fn has_control(text: &str) -> bool {
 }
 
 /// Parses `#` and six hexadecimal digits.
-fn colour(text: &str) -> anyhow::Result<[u8; 3]> {
+fn color(text: &str) -> anyhow::Result<[u8; 3]> {
     let digits = text
         .strip_prefix('#')
         .filter(|digits| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let number = digits
         .and_then(|digits| u32::from_str_radix(digits, 16).ok())
         .with_context(|| {
-            format!("accent = {text:?} is not a colour; write # and six hexadecimal digits, such as \"#0b57d0\"")
+            format!("accent = {text:?} is not a color; write # and six hexadecimal digits, such as \"#0b57d0\"")
         })?;
     let [_, red, green, blue] = number.to_be_bytes();
     Ok([red, green, blue])
