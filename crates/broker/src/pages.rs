@@ -1,6 +1,6 @@
 //! The pages that a browser shows: HTML without script, and the headers that go with each page.
 
-mod colour;
+mod color;
 mod consent;
 mod continue_page;
 mod decision;

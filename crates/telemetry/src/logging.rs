@@ -36,7 +36,7 @@ const TARGETS: &str = "portcullis";
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text, coloured on a terminal.
+    /// Text, colored on a terminal.
     #[default]
     Human,
     /// One JSON object per line.
@@ -75,7 +75,7 @@ pub fn start<W: io::Write + 'static>(
     let layer = lines(
         format,
         writer,
-        is_coloured(
+        is_colored(
             io::stderr().is_terminal(),
             std::env::var_os("NO_COLOR").as_deref(),
         ),
@@ -117,14 +117,14 @@ fn unknown_level(directives: &str) -> Option<&str> {
     })
 }
 
-/// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty
+/// Whether log lines have colors: on a terminal, unless `NO_COLOR` is set and not empty
 /// (<https://no-color.org>).
-fn is_coloured(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+fn is_colored(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// Writes each event as one line, in which text from other parties is escaped.
-fn lines<S, W>(format: LogFormat, writer: W, is_coloured: bool) -> Box<dyn Layer<S> + Send + Sync>
+fn lines<S, W>(format: LogFormat, writer: W, is_colored: bool) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -136,7 +136,7 @@ where
         LogFormat::Human => layer
             .fmt_fields(EscapedFields)
             .with_writer(writer)
-            .with_ansi(is_coloured)
+            .with_ansi(is_colored)
             .boxed(),
         LogFormat::Json => layer
             .json()

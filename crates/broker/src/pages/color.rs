@@ -1,16 +1,16 @@
-//! [`Colour`]: colours with enough contrast for everybody (WCAG 2.2).
+//! [`Color`]: colors with enough contrast for everybody (WCAG 2.2).
 
 use std::fmt;
 
-/// A colour of the sRGB space.
+/// A color of the sRGB space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Colour(pub(super) [u8; 3]);
+pub(super) struct Color(pub(super) [u8; 3]);
 
-impl Colour {
+impl Color {
     pub(super) const BLACK: Self = Self([0; 3]);
     pub(super) const WHITE: Self = Self([255; 3]);
 
-    /// Returns the colour of text on this one: black or white. The contrast is at least 4.58.
+    /// Returns the color of text on this one: black or white. The contrast is at least 4.58.
     pub(super) fn text(self) -> Self {
         if self.contrast(Self::WHITE) >= self.contrast(Self::BLACK) {
             Self::WHITE
@@ -19,10 +19,10 @@ impl Colour {
         }
     }
 
-    /// Returns a colour that differs from this one and has more contrast to its text.
+    /// Returns a color that differs from this one and has more contrast to its text.
     pub(super) fn emphasized(self) -> Self {
         let towards = if self.text() == Self::WHITE { 0 } else { 255 };
-        // A change of a sixth is seen, and the colour remains.
+        // A change of a sixth is seen, and the color remains.
         Self(self.0.map(|part| {
             let mixed = (u16::from(part) * 5 + towards) / 6;
             u8::try_from(mixed).unwrap_or(part)
@@ -50,7 +50,7 @@ impl Colour {
 }
 
 /// Writes `#` and six hexadecimal digits.
-impl fmt::Display for Colour {
+impl fmt::Display for Color {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [red, green, blue] = self.0;
         write!(f, "#{red:02x}{green:02x}{blue:02x}")
@@ -62,17 +62,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_legible_on_every_colour() {
+    fn text_is_legible_on_every_color() {
         let levels = || (0..=255_u8).step_by(15);
         for red in levels() {
             for green in levels() {
                 for blue in levels() {
-                    let colour = Colour([red, green, blue]);
-                    let text = colour.text();
-                    assert!(colour.contrast(text) >= 4.5, "{colour}");
+                    let color = Color([red, green, blue]);
+                    let text = color.text();
+                    assert!(color.contrast(text) >= 4.5, "{color}");
                     assert!(
-                        colour.emphasized().contrast(text) >= colour.contrast(text),
-                        "{colour}"
+                        color.emphasized().contrast(text) >= color.contrast(text),
+                        "{color}"
                     );
                 }
             }
@@ -81,13 +81,13 @@ mod tests {
 
     #[test]
     fn contrast_is_that_of_the_definition() {
-        assert!((Colour::WHITE.contrast(Colour::BLACK) - 21.0).abs() < 0.001);
-        assert!((Colour([0x77; 3]).contrast(Colour::WHITE) - 4.48).abs() < 0.01);
+        assert!((Color::WHITE.contrast(Color::BLACK) - 21.0).abs() < 0.001);
+        assert!((Color([0x77; 3]).contrast(Color::WHITE) - 4.48).abs() < 0.01);
     }
 
     #[test]
-    fn a_bright_colour_has_black_text_and_a_dark_one_white() {
-        assert_eq!(Colour([255, 220, 0]).text(), Colour::BLACK);
-        assert_eq!(Colour([0x24, 0x56, 0xc9]).text(), Colour::WHITE);
+    fn a_bright_color_has_black_text_and_a_dark_one_white() {
+        assert_eq!(Color([255, 220, 0]).text(), Color::BLACK);
+        assert_eq!(Color([0x24, 0x56, 0xc9]).text(), Color::WHITE);
     }
 }

@@ -9,31 +9,31 @@ use sha2::{Digest, Sha256};
 use crate::{
     PageSettings,
     pages::{
-        colour::Colour,
+        color::Color,
         headers::{Forms, Page},
     },
 };
 
 const STYLE: &str = include_str!("page.css");
 
-/// The accent of an operator without a colour, in the light and in the dark scheme.
+/// The accent of an operator without a color, in the light and in the dark scheme.
 const DEFAULT_ACCENT: Schemes = Schemes {
-    light: Colour([0x24, 0x56, 0xc9]),
-    dark: Colour([0x7b, 0xa3, 0xff]),
+    light: Color([0x24, 0x56, 0xc9]),
+    dark: Color([0x7b, 0xa3, 0xff]),
 };
 /// `--card` and `--soft` of the style sheet.
 const CARD: Schemes = Schemes {
-    light: Colour::WHITE,
-    dark: Colour([0x18, 0x1e, 0x27]),
+    light: Color::WHITE,
+    dark: Color([0x18, 0x1e, 0x27]),
 };
 const SOFT: Schemes = Schemes {
-    light: Colour([0x5b, 0x66, 0x78]),
-    dark: Colour([0x9a, 0xa7, 0xb9]),
+    light: Color([0x5b, 0x66, 0x78]),
+    dark: Color([0x9a, 0xa7, 0xb9]),
 };
 /// The minimum contrast of the boundary of a button (WCAG 2.2, 1.4.11).
 const BOUNDARY_CONTRAST: f64 = 3.0;
 
-/// What all pages have in common: the operator's name, logo and colours.
+/// What all pages have in common: the operator's name, logo and colors.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     /// The name of the service, escaped.
@@ -44,11 +44,11 @@ pub(crate) struct Layout {
     style_source: Arc<str>,
 }
 
-/// A colour in both colour schemes.
+/// A color in both color schemes.
 #[derive(Clone, Copy)]
 struct Schemes {
-    light: Colour,
-    dark: Colour,
+    light: Color,
+    dark: Color,
 }
 
 impl Layout {
@@ -67,8 +67,8 @@ impl Layout {
             )
         });
         let accent = settings.accent.map_or(DEFAULT_ACCENT, |accent| Schemes {
-            light: Colour(accent),
-            dark: Colour(accent),
+            light: Color(accent),
+            dark: Color(accent),
         });
         let style = format!(
             "\n:root {{ {} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {} }} }}\n{STYLE}",
@@ -124,7 +124,7 @@ impl Layout {
 }
 
 /// Returns the properties of the style sheet that depend on the accent.
-fn accent_properties(accent: Colour, card: Colour, soft: Colour) -> String {
+fn accent_properties(accent: Color, card: Color, soft: Color) -> String {
     let edge = if accent.contrast(card) >= BOUNDARY_CONTRAST {
         accent
     } else {
@@ -162,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn the_style_sheet_has_the_colours_that_contrast_is_computed_for() {
-        for colour in [CARD.light, CARD.dark, SOFT.light, SOFT.dark] {
-            let text = colour.to_string();
+    fn the_style_sheet_has_the_colors_that_contrast_is_computed_for() {
+        for color in [CARD.light, CARD.dark, SOFT.light, SOFT.dark] {
+            let text = color.to_string();
             let short = text.replace("#ffffff", "#fff");
-            assert!(STYLE.contains(&format!(": {short};")), "{colour}");
+            assert!(STYLE.contains(&format!(": {short};")), "{color}");
         }
     }
 

@@ -9,7 +9,7 @@ use crate::RedirectError;
 /// The design of the pages of the development authorization server. That crate cannot be used here.
 const STYLE: &str = include_str!("page.css");
 
-/// The logo: a gate with bars, in the colour of the text.
+/// The logo: a gate with bars, in the color of the text.
 const LOGO: &str = r#"<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M4 21V10a8 8 0 0 1 16 0v11"/><path d="M9 4.2V19m6-14.8V19M4.5 10h15M4.5 15h15"/></svg>"#;
 
 /// The hint after a sign-in.

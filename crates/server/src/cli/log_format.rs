@@ -5,7 +5,7 @@ use portcullis_telemetry::LogFormat;
 
 #[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum LogFormatOption {
-    /// Text, coloured on a terminal.
+    /// Text, colored on a terminal.
     #[default]
     Human,
     /// One JSON object per line.

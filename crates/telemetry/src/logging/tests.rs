@@ -1,4 +1,4 @@
-//! Log lines: escaping of text from other parties, colours, and the filter of libraries' lines.
+//! Log lines: escaping of text from other parties, colors, and the filter of libraries' lines.
 //!
 //! The numbers of requirements, such as J8, are those of `docs/contribute/requirements.toml`.
 
@@ -42,10 +42,10 @@ impl Write for Buffer {
 
 /// Returns the line of an event that has the text in its message, in fields of each type, and in
 /// its span.
-fn line_of(format: LogFormat, is_coloured: bool, text: &'static str) -> String {
+fn line_of(format: LogFormat, is_colored: bool, text: &'static str) -> String {
     let buffer = Buffer::default();
     let writer = buffer.clone();
-    let layer = lines(format, move || writer.clone(), is_coloured);
+    let layer = lines(format, move || writer.clone(), is_colored);
     let error = io::Error::other(text);
     subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         let _span = tracing::info_span!("request", path = text).entered();
@@ -58,13 +58,13 @@ fn line_of(format: LogFormat, is_coloured: bool, text: &'static str) -> String {
         .to_owned()
 }
 
-/// Returns a line without the colours of a terminal.
-fn without_colours(line: &str) -> String {
+/// Returns a line without the colors of a terminal.
+fn without_colors(line: &str) -> String {
     let mut plain = String::new();
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         plain.push_str(before);
-        let (number, after) = after.split_once('m').expect("a colour");
+        let (number, after) = after.split_once('m').expect("a color");
         assert!(
             number.bytes().all(|byte| byte.is_ascii_digit()),
             "{number:?}"
@@ -102,7 +102,7 @@ fn json_lines_are_escaped() {
     assert_eq!(value["span"]["path"], DECEPTIVE);
 }
 
-/// J8: a line for people has no deceptive character, and on a terminal only its own colours.
+/// J8: a line for people has no deceptive character, and on a terminal only its own colors.
 #[test]
 fn lines_for_people_are_escaped() {
     let line = line_of(LogFormat::Human, false, DECEPTIVE);
@@ -113,15 +113,15 @@ fn lines_for_people_are_escaped() {
     );
     assert_eq!(line[TIMESTAMP_LENGTH..], expected);
 
-    let coloured = line_of(LogFormat::Human, true, DECEPTIVE);
+    let colored = line_of(LogFormat::Human, true, DECEPTIVE);
     assert!(
-        coloured.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"),
-        "{coloured:?}"
+        colored.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"),
+        "{colored:?}"
     );
     assert_eq!(
-        without_colours(&coloured)[TIMESTAMP_LENGTH..],
+        without_colors(&colored)[TIMESTAMP_LENGTH..],
         expected,
-        "only colours and time differ"
+        "only colors and time differ"
     );
 }
 
@@ -187,14 +187,14 @@ fn an_unknown_level_is_named() {
     }
 }
 
-/// Lines have colours on a terminal only, and not with `NO_COLOR`.
+/// Lines have colors on a terminal only, and not with `NO_COLOR`.
 #[test]
-fn colours_can_be_switched_off() {
-    assert!(is_coloured(true, None));
-    assert!(is_coloured(true, Some("".as_ref())));
-    assert!(!is_coloured(true, Some("1".as_ref())));
-    assert!(!is_coloured(true, Some("0".as_ref())));
-    assert!(!is_coloured(false, None));
+fn colors_can_be_switched_off() {
+    assert!(is_colored(true, None));
+    assert!(is_colored(true, Some("".as_ref())));
+    assert!(!is_colored(true, Some("1".as_ref())));
+    assert!(!is_colored(true, Some("0".as_ref())));
+    assert!(!is_colored(false, None));
 }
 
 /// J2: libraries log errors only, because their other lines can contain tokens. Every crate of this

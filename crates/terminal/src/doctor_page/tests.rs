@@ -28,7 +28,7 @@ fn hop<'a>(page: &'a str, target: &str) -> &'a str {
 }
 
 /// J9: a hop that works, one with a problem, and one that is not examined differ in words and signs,
-/// and not only by their colours.
+/// and not only by their colors.
 #[test]
 fn each_state_has_a_class_a_sign_and_words() {
     let page = page(vec![
