@@ -15,8 +15,8 @@ pub struct Call {
     /// Use revision 2026-07-28, without a session, instead of 2025-11-25.
     #[arg(long)]
     pub(crate) modern: bool,
-    /// The largest message of the server, decompressed, in MiB. Twice this size is needed in
-    /// memory.
+    /// The largest message of the server, decompressed, in MiB. Less than three times this size
+    /// is needed in memory.
     #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) max_message: u16,
 }
