@@ -6,10 +6,7 @@ use super::Cli;
 
 const ADMINISTRATION: &str = include_str!("../../../../docs/use/administration.md");
 const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
-const CONFIGURATION: &str = concat!(
-    include_str!("../../../../docs/use/configuration.md"),
-    include_str!("../../../../docs/use/running.md"),
-);
+const CHECKING: &str = include_str!("../../../../docs/use/checking.md");
 const CONNECT: &str = concat!(
     include_str!("../../../../docs/use/connect.md"),
     include_str!("../../../../docs/use/connect-sign-in.md"),
@@ -20,6 +17,7 @@ const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
 #[cfg(feature = "dev")]
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
 const PACKAGES: &str = include_str!("../../../../docs/use/packages.md");
+const INIT: &str = include_str!("../../../../docs/use/init.md");
 const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
 
 /// Whether the page contains the option itself, not only a longer one with the same beginning.
@@ -52,7 +50,8 @@ fn the_guide_names_every_option() {
     cli.build();
     for (command, pages) in [
         ("admin", &[ADMINISTRATION][..]),
-        ("init", &[CONFIGURATION][..]),
+        ("check", &[CHECKING, CONNECT]),
+        ("init", &[INIT, CONNECT]),
         ("connect", &[CONNECT]),
         ("login", &[CONNECT]),
         ("logout", &[CONNECT]),
@@ -77,6 +76,7 @@ fn the_guide_names_every_option() {
         for option in command
             .get_arguments()
             .chain(of_subcommands)
+            .filter(|argument| !argument.is_hide_set())
             .filter_map(|argument| argument.get_long())
         {
             let option = format!("--{option}");
