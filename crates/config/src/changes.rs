@@ -132,7 +132,7 @@ fn shown(key: &str, row: Option<&Row>, is_table: bool) -> String {
 /// The value without what may be secret in URLs: user, password and query. The fragment stays,
 /// because it is a setting in the URL of a store (`#insecure`); a URL without these parts stays as
 /// it is written.
-fn without_secrets(key: &str, value: &Value) -> Value {
+pub(crate) fn without_secrets(key: &str, value: &Value) -> Value {
     match value {
         Value::String(text) if key.ends_with(".unix") => text
             .split_once('?')

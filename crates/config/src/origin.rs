@@ -6,14 +6,15 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use url::Url;
 
-use super::{Config, KeyPath, Loaded, Segment, Span, schema};
+use super::{Config, KeyPath, Loaded, Segment, Span, changes::without_secrets, schema};
 
 /// One value that the server uses.
 #[derive(Debug, Serialize)]
 pub struct Effective {
     /// The key's path, such as `resource.0.endpoint`.
     pub key: String,
-    /// The value as JSON; `null` if the key is not set. Of a secret, only the source is shown.
+    /// The value as JSON; `null` if the key is not set. Of a secret, only the source is shown, and
+    /// of a URL, neither credentials nor the query.
     pub value: serde_json::Value,
     /// The file, the environment variable, the flag, or `default`.
     pub origin: String,
@@ -102,9 +103,10 @@ fn walk(
             let origin = written
                 .and_then(|written| sources.get_metadata(written.tag()))
                 .map(describe);
+            let key = with_dots(key);
             rows.push(Effective {
-                key: with_dots(key),
-                value: leaf.clone(),
+                value: without_secrets(&key, leaf),
+                key,
                 origin: origin.unwrap_or_else(|| "default".to_owned()),
             });
         }
@@ -174,6 +176,48 @@ mod tests {
             assert_eq!(origin("listen"), "the command line");
             assert_eq!(origin("session.idle_timeout"), "default");
             assert_eq!(origin("resource.0.realm"), "default");
+            Ok(())
+        });
+    }
+
+    /// J2: user, password and query of a URL are not shown.
+    #[test]
+    fn secrets_in_urls_are_not_shown() {
+        Jail::expect_with(|jail| {
+            jail.create_file(
+                "portcullis.toml",
+                r#"
+                base_url = "https://mcp.example.com"
+                [[issuer]]
+                issuer = "https://auth.example.com"
+                proxy = "http://me:hunter2@proxy.example:3128"
+                [[broker.provider]]
+                kind = "google"
+                client_id = "1-a.apps.googleusercontent.com"
+                client_secret = { env = "A" }
+                proxy = "http://me:hunter2@proxy.example:3128"
+                [[resource]]
+                endpoint = "/mcp"
+                upstream = { http = "http://127.0.0.1:8000/mcp?key=hunter2" }
+                [[resource]]
+                endpoint = "/unix"
+                upstream = { unix = "/run/mcp.sock:/mcp?key=hunter2" }
+                "#,
+            )?;
+            let loaded = load(Path::new("portcullis.toml"), Overrides::default()).unwrap();
+            let rows = effective(&loaded).unwrap();
+            for (key, shown) in [
+                ("issuer.0.proxy", "http://proxy.example:3128/"),
+                ("broker.provider.0.proxy", "http://proxy.example:3128/"),
+                ("resource.0.upstream.http", "http://127.0.0.1:8000/mcp"),
+                ("resource.1.upstream.unix", "/run/mcp.sock:/mcp"),
+                ("issuer.0.issuer", "https://auth.example.com"),
+            ] {
+                let row = rows.iter().find(|row| row.key == key).unwrap();
+                assert_eq!(row.value, shown, "{key}");
+            }
+            let printed = serde_json::to_string(&rows).unwrap();
+            assert!(!printed.contains("hunter2"), "{printed}");
             Ok(())
         });
     }
