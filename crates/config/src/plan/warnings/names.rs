@@ -3,6 +3,8 @@
 use portcullis_endpoint::{MessageRule, NameGlob};
 use portcullis_mcp::{Revisions, client_methods, has_target};
 
+use crate::toml_text;
+
 /// Characters of other pattern languages that neither names nor URIs (RFC 3986) have.
 const STRANGE: &[char] = &['^', '|'];
 /// Further ones that URIs and URI templates can have, but not the names that the MCP specification
@@ -69,7 +71,7 @@ fn pattern_problem(pattern: &str) -> Option<String> {
 fn fix(pattern: &str) -> String {
     let names: Vec<String> = meant(pattern)
         .iter()
-        .map(|name| format!("name = {name:?}"))
+        .map(|name| format!("name = {}", toml_text::string(name)))
         .collect();
     match &names[..] {
         [] => "write one rule for each name".to_owned(),
@@ -88,6 +90,7 @@ fn fix(pattern: &str) -> String {
 fn meant(pattern: &str) -> Vec<String> {
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
     let bare = bare.replace(".*", "*").replace(".+", "*");
+    let (open_start, open_end) = open_ends(pattern);
     let is_open = |character: char| matches!(character, '(' | '{');
     let is_closed = |character: char| matches!(character, ')' | '}');
     let (start, alternatives, end) = match bare
@@ -99,7 +102,8 @@ fn meant(pattern: &str) -> Vec<String> {
     };
     let names: Vec<String> = alternatives
         .split(['|', ','])
-        .map(|alternative| format!("{start}{}{end}", alternative.trim()))
+        .map(|alternative| format!("{open_start}{start}{}{end}{open_end}", alternative.trim()))
+        .map(|name| name.replace("**", "*"))
         .collect();
     let is_plain = |name: &String| {
         !name.is_empty() && !name.contains(STRANGE) && !name.contains(STRANGE_IN_NAMES)
@@ -108,6 +112,16 @@ fn meant(pattern: &str) -> Vec<String> {
         names
     } else {
         Vec::new()
+    }
+}
+
+/// Returns the wildcards before and after what a pattern means: a regular expression with one
+/// anchor is open at its other end.
+fn open_ends(pattern: &str) -> (&'static str, &'static str) {
+    match (pattern.starts_with('^'), pattern.ends_with('$')) {
+        (true, false) => ("", "*"),
+        (false, true) => ("*", ""),
+        _ => ("", ""),
     }
 }
 
@@ -138,7 +152,30 @@ mod tests {
                 "has \"{,}\", which",
                 "name = \"a_x\", and another with name = \"b_x\", another with name = \"c_x\"",
             ),
-            ("^admin_", "has \"^\", which", "write name = \"admin_\""),
+            ("^admin_", "has \"^\", which", "write name = \"admin_*\""),
+            ("^admin_.*", "has \"^\", which", "write name = \"admin_*\""),
+            ("_delete$", "has \"$\", which", "write name = \"*_delete\""),
+            (
+                ".*_delete$",
+                "has \"$\", which",
+                "write name = \"*_delete\"",
+            ),
+            ("^drop$", "has \"^$\", which", "write name = \"drop\""),
+            (
+                "^(delete|drop)_",
+                "has \"^(|)\", which",
+                "name = \"delete_*\", and another with name = \"drop_*\"",
+            ),
+            (
+                "^delete|drop",
+                "has \"^|\", which",
+                "name = \"delete*\", and another with name = \"drop*\"",
+            ),
+            (
+                "^soft\u{ad}hyphen$",
+                "has \"^$\", which",
+                "write name = \"soft\\u00ADhyphen\"",
+            ),
             ("admin_.*", "has \".*\", which", "write name = \"admin_*\""),
             ("admin_[a-z]", "has \"[]\", which", "one rule for each name"),
             (
