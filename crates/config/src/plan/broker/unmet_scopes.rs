@@ -28,7 +28,8 @@ pub(super) fn warn(plan: &BrokerPlan, resources: &[ResourcePlan], warnings: &mut
                 .collect();
             warnings.push(format!(
                 "broker.provider[{number}].grant gives no user {}, which resource[{position}] with the endpoint {:?} requires of \
-                 every request, so that no user can use it; add {{ scopes = [{}] }} to grant, or correct required_scopes",
+                 every request, so that no user can use it; add it to the scopes of an entry of grant, or, for all users, add {{ scopes = [{}] }} \
+                 to grant, or correct required_scopes",
                 missing.join(" and "),
                 resource.endpoint,
                 missing.join(", ")
