@@ -1,16 +1,13 @@
-use std::{
-    fs::{self, Metadata},
-    os::unix::fs::MetadataExt as _,
-    path::Path,
-};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
-use crate::{Config, SecretSource};
+use crate::{Config, SecretSource, container::is_container};
 use rustix::process::geteuid;
 
 /// The bits of a mode with which others can replace the content.
 const WRITABLE: u32 = 0o022;
 /// The bit of a mode with which every user can read the content. A group can be the service's own.
 const READABLE: u32 = 0o004;
+const ROOT: u32 = 0;
 
 /// Returns a warning for each file with a secret that every user of this machine can read, that
 /// others can write, or that belongs to a user other than root and the current one, unless that is
@@ -19,10 +16,11 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
     let files = secrets(config)
         .into_iter()
         .filter_map(|(key, source)| Some((key, source.file()?)));
-    let tls_keys = config
-        .tls
-        .iter()
-        .map(|tls| ("tls.key".to_owned(), &*tls.key));
+    let of_administrators = config.admin.iter().filter_map(|admin| admin.tls.as_ref());
+    let tls = config.tls.iter().map(|tls| ("tls.key", tls));
+    let tls_keys = tls
+        .chain(of_administrators.map(|tls| ("admin.tls.key", tls)))
+        .map(|(key, tls)| (key.to_owned(), &*tls.key));
     files
         .chain(tls_keys)
         .filter_map(|(key, file)| secret_file_warning(&key, file))
@@ -33,7 +31,37 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
 /// or replace it. `key` is the key or the option that names the file. `None` also for a file that
 /// cannot be read.
 pub fn secret_file_warning(key: &str, file: &Path) -> Option<String> {
-    warning(key, file, &fs::metadata(file).ok()?)
+    let metadata = fs::metadata(file).ok()?;
+    let access = Access {
+        mode: metadata.mode(),
+        owner: metadata.uid(),
+        user: geteuid().as_raw(),
+        is_container: is_container(),
+    };
+    warning(key, file, &access)
+}
+
+/// Who can use a file, and who asks.
+struct Access {
+    mode: u32,
+    owner: u32,
+    /// The user of this process. Root can check for another user.
+    user: u32,
+    /// In a container, only the service can read the file. Kubernetes mounts secrets as readable by
+    /// every user of the container.
+    is_container: bool,
+}
+
+impl Access {
+    /// Returns the change of the mode that leaves the file readable for the user who needs it.
+    /// `change` removes only what is too much.
+    fn fix(&self, change: &str) -> String {
+        if self.user == ROOT || self.owner != self.user {
+            format!("give it the group of the user who reads it, and run `chmod {change}` on it")
+        } else {
+            "run `chmod 600` on it".to_owned()
+        }
+    }
 }
 
 /// Returns all configured secrets with their keys.
@@ -101,18 +129,18 @@ fn secrets_of_broker(config: &Config) -> impl Iterator<Item = (String, &SecretSo
     providers.chain(others)
 }
 
-fn warning(key: &str, file: &Path, metadata: &Metadata) -> Option<String> {
+fn warning(key: &str, file: &Path, access: &Access) -> Option<String> {
     let shown = file.display();
-    let owner = metadata.uid();
-    if metadata.mode() & WRITABLE != 0 {
+    let Access { owner, user, .. } = *access;
+    if access.mode & WRITABLE != 0 {
+        let fix = access.fix("go-w");
+        Some(format!("{key}: other users can write {shown}; {fix}"))
+    } else if access.mode & READABLE != 0 && !access.is_container {
+        let fix = access.fix("o-rwx");
         Some(format!(
-            "{key}: other users can write {shown}; run `chmod 600` on it"
+            "{key}: every user of this machine can read {shown}; {fix}"
         ))
-    } else if metadata.mode() & READABLE != 0 {
-        Some(format!(
-            "{key}: every user of this machine can read {shown}; run `chmod 600` on it"
-        ))
-    } else if owner != 0 && !geteuid().is_root() && owner != geteuid().as_raw() {
+    } else if ![owner, user].contains(&ROOT) && owner != user {
         Some(format!(
             "{key}: {shown} belongs to another user, who can replace it; run `chown` on it"
         ))
@@ -134,6 +162,34 @@ mod tests {
     use super::*;
     use crate::from_text;
 
+    /// J6: the fix leaves a file readable for the service. In a container, its own users are not
+    /// those of the machine.
+    #[test]
+    fn the_fix_leaves_the_file_readable_for_the_service() {
+        let warned = |mode, owner, user, is_container| {
+            let access = Access {
+                mode,
+                owner,
+                user,
+                is_container,
+            };
+            warning("tls.key", Path::new("k"), &access).unwrap_or_default()
+        };
+        for (mode, owner, user, fix) in [
+            (0o644, 1000, 1000, "; run `chmod 600` on it"),
+            (0o660, 1000, 1000, "; run `chmod 600` on it"),
+            (0o644, 0, 1000, ", and run `chmod o-rwx` on it"),
+            (0o644, 0, 0, ", and run `chmod o-rwx` on it"),
+            (0o664, 0, 1000, ", and run `chmod go-w` on it"),
+            (0o600, 1001, 1000, "; run `chown` on it"),
+        ] {
+            let warning = warned(mode, owner, user, false);
+            assert!(warning.ends_with(fix), "{mode:o} {owner} {user}: {warning}");
+        }
+        assert_eq!(warned(0o644, 0, 1000, true), "");
+        assert!(warned(0o666, 0, 1000, true).contains("can write k"));
+    }
+
     /// J6: each file with a secret that others can read or write causes a warning that names its
     /// key.
     #[test]
@@ -144,7 +200,7 @@ mod tests {
                 base_url = "http://127.0.0.1:3000"
                 resource = []
                 tls = { certificates = "secret", key = "secret" }
-                admin = { listen = "127.0.0.1:9900", token = { file = "secret" }, metrics_token = { file = "secret" } }
+                admin = { listen = "127.0.0.1:9900", token = { file = "secret" }, metrics_token = { file = "secret" }, tls = { certificates = "secret", key = "secret" } }
                 session = { keys = [{ env = "A" }, { file = "secret" }] }
                 audit = { target = "stdout", key = { file = "secret" } }
                 shared = { redis = "redis://127.0.0.1", password = { file = "secret" } }
@@ -192,6 +248,7 @@ mod tests {
                     "broker.keys",
                     "broker.introspection[0].client_secret",
                     "tls.key",
+                    "admin.tls.key",
                 ];
                 assert_eq!(
                     named,
