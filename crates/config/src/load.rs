@@ -278,6 +278,42 @@ mod tests {
         });
     }
 
+    /// J9: a Service of Kubernetes that is named as the program does not keep it from starting.
+    #[test]
+    fn variables_of_services_are_ignored() {
+        with_config(MINIMAL, |jail, load| {
+            for (variable, value) in [
+                ("PORTCULLIS_SERVICE_HOST", "10.0.0.1"),
+                ("PORTCULLIS_SERVICE_PORT_HTTP", "3000"),
+                ("PORTCULLIS_PORT", "tcp://10.0.0.1:3000"),
+                ("PORTCULLIS_PORT_3000_TCP_ADDR", "10.0.0.1"),
+            ] {
+                jail.set_env(variable, value);
+            }
+            assert!(load().is_ok());
+            jail.set_env("PORTCULLIS_PORT", "3000");
+            assert!(load().is_err());
+        });
+    }
+
+    /// J9: a variable with the prefix of settings cannot be the source of a secret.
+    #[test]
+    fn a_secret_in_a_variable_of_settings_is_named() {
+        let text = MINIMAL.replace(
+            "[[resource]]",
+            "client_secret = { env = \"PORTCULLIS_CLIENT_SECRET\" }\n[[resource]]",
+        );
+        with_config(&text, |jail, load| {
+            jail.set_env("PORTCULLIS_CLIENT_SECRET", "hunter2");
+            let error = load().err().unwrap().located().to_string();
+            assert_eq!(
+                error,
+                "PORTCULLIS_CLIENT_SECRET: client_secret is not a known key; variables whose names begin with PORTCULLIS_ are \
+                 settings; rename the variable, here and in the source of the secret: { env = \"CLIENT_SECRET\" }"
+            );
+        });
+    }
+
     #[test]
     fn an_unknown_key_is_rejected_with_a_suggestion() {
         let error = error_of(&format!("{MINIMAL}\nrequired_scope = [\"a\"]"));

@@ -1,12 +1,17 @@
 //! Environment variables that set keys: their names, their values, and those that cannot.
 
-use figment::providers::Env;
+use figment::{
+    providers::Env,
+    value::{self, Dict},
+};
 use serde_json::Value;
 
 use crate::{KeyPath, Segment, schema, toml_text};
 
 /// The start of the names of environment variables.
 const PREFIX: &str = "PORTCULLIS_";
+/// The transport protocols of a Service of Kubernetes.
+const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 /// What separates the names of tables and keys.
 const SEPARATOR: &str = "__";
 
@@ -39,9 +44,69 @@ fn key_of(name: &str) -> KeyPath {
 }
 
 fn all() -> Env {
-    Env::prefixed(PREFIX)
+    let prefixed = Env::prefixed(PREFIX);
+    let of_services: Vec<String> = prefixed
+        .iter()
+        .map(|(name, value)| (name.to_string().to_ascii_lowercase(), value))
+        .filter(|(name, value)| is_of_service(name, value))
+        .map(|(name, _)| name)
+        .collect();
+    prefixed
         .ignore(NOT_CONFIGURATION)
+        .filter(move |name| !of_services.contains(&name.as_str().to_ascii_lowercase()))
         .split(SEPARATOR)
+}
+
+/// Whether Kubernetes sets this variable for a Service named `portcullis` or `portcullis-…`, in each
+/// container of the namespace. `name` is without the prefix, in lower case.
+/// <https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>
+fn is_of_service(name: &str, value: &str) -> bool {
+    // The name of the Service before, and that of its port after.
+    let between = |word| format!("_{name}_").contains(word);
+    let is_address = PROTOCOLS
+        .iter()
+        .any(|protocol| value.starts_with(&format!("{protocol}://")));
+    let is_of_port = || {
+        let parts: Vec<&str> = name.split('_').collect();
+        let parts = match &parts[..] {
+            [parts @ .., "proto" | "port" | "addr"] => parts,
+            parts => parts,
+        };
+        matches!(parts, [.., "port", number, protocol]
+            if number.parse::<u16>().is_ok() && PROTOCOLS.contains(protocol))
+    };
+    !name.contains(SEPARATOR)
+        && (between("_service_host_")
+            || between("_service_port_")
+            || (format!("_{name}").ends_with("_port") && is_address)
+            || is_of_port())
+}
+
+/// Returns the fix for a variable that a secret names as its source, and whose name is that of a
+/// setting.
+pub(super) fn of_secret(key: &KeyPath, written: &value::Value) -> Option<String> {
+    let variable = name(key);
+    let other_name = variable.strip_prefix(PREFIX)?;
+    names_variable(written, &variable).then(|| {
+        format!(
+            "variables whose names begin with {PREFIX} are settings; rename the variable, here and in the source of the \
+             secret: {{ env = \"{other_name}\" }}"
+        )
+    })
+}
+
+/// Whether a secret in this value has the variable as its source.
+fn names_variable(written: &value::Value, variable: &str) -> bool {
+    let of_table = |table: &Dict| {
+        let source = table.get("env").and_then(value::Value::as_str);
+        source.is_some_and(|name| name == variable)
+            || table.values().any(|value| names_variable(value, variable))
+    };
+    match written {
+        value::Value::Dict(_, table) => of_table(table),
+        value::Value::Array(_, items) => items.iter().any(|item| names_variable(item, variable)),
+        _ => false,
+    }
 }
 
 fn is_in_list(key: &KeyPath) -> bool {
@@ -125,6 +190,36 @@ mod tests {
         }
         for name in ["listn", "base_urls", "session_x", "session_", "_"] {
             assert_eq!(meant(name), "", "{name}");
+        }
+    }
+
+    /// J9: variables that Kubernetes sets for Services are not settings.
+    #[test]
+    fn variables_of_services_are_recognized() {
+        for (name, value, expected) in [
+            ("service_host", "10.0.0.1", true),
+            ("service_port", "3000", true),
+            ("service_port_http", "3000", true),
+            ("service_port_my_http", "3000", true),
+            ("port", "tcp://10.0.0.1:3000", true),
+            ("port", "udp://10.0.0.1:3000", true),
+            ("port_3000_tcp", "tcp://10.0.0.1:3000", true),
+            ("port_3000_tcp_proto", "tcp", true),
+            ("port_3000_udp_port", "3000", true),
+            ("port_3000_tcp_addr", "10.0.0.1", true),
+            ("redis_service_host", "10.0.0.1", true),
+            ("redis_port", "tcp://10.0.0.1:6379", true),
+            ("redis_port_6379_tcp_addr", "10.0.0.1", true),
+            ("port", "3000", false),
+            ("listen", "tcp://10.0.0.1:3000", false),
+            ("service", "x", false),
+            ("service_hosts", "x", false),
+            ("port_http_tcp", "x", false),
+            ("port_3000_addr", "x", false),
+            ("session__service_host", "x", false),
+            ("support", "tcp://10.0.0.1:3000", false),
+        ] {
+            assert_eq!(is_of_service(name, value), expected, "{name}={value}");
         }
     }
 

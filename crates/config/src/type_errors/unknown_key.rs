@@ -62,7 +62,7 @@ impl KeyFix {
         let is_table = lines.is_table(key) || lines.is_array_of_tables(key);
         let of_variable = || {
             places.variable(key)?;
-            variables::meant(&table, name)
+            variables::of_secret(key, root).or_else(|| variables::meant(&table, name))
         };
         if let Some(fix) = of_variable().or_else(|| secret_source(&table, name, known)) {
             return Self::Write(fix);
