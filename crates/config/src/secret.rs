@@ -160,7 +160,7 @@ fn read_text(path: &Path) -> Result<Zeroizing<String>, SecretError> {
 }
 
 /// Whether a path is not certainly meant as one.
-fn may_be_secret(path: &Path) -> bool {
+pub(crate) fn may_be_secret(path: &Path) -> bool {
     path.is_relative()
         && !path.starts_with(".")
         && !path.starts_with("..")

@@ -4,6 +4,7 @@ mod name;
 mod validity;
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,9 +19,15 @@ use rustls::{
 use url::Url;
 
 use super::{FileVersion, files};
-use crate::{Diagnostic, Diagnostics, KeyPath, file};
+use crate::{
+    Diagnostic, Diagnostics, KeyPath, file,
+    secret::{SecretError, may_be_secret},
+};
 
 pub use validity::{Invalidity, Validity, date};
+
+/// The extensions of files with a private key.
+const KEY_EXTENSIONS: [&str; 2] = ["key", "pem"];
 
 /// The certificate file and the key file.
 #[derive(Clone, Debug)]
@@ -190,10 +197,7 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
         return None;
     }
     let chain = errors.take("certificates", read_chain(certificates));
-    let private = errors.take(
-        "key",
-        read(key, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice),
-    );
+    let private = errors.take("key", read_key(key));
     let chain = chain?;
     let private = private?;
     let validity = chain.first().and_then(|own| Validity::of(own));
@@ -248,6 +252,19 @@ fn read_chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
         file.display()
     );
     Ok(chain)
+}
+
+fn read_key(file: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
+    if may_be_key(file) && !file.exists() {
+        return Err(SecretError::NotAPath).context("key");
+    }
+    read(file, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice)
+}
+
+/// Whether a path can be the private key itself, without the lines around it, or its passphrase.
+fn may_be_key(file: &Path) -> bool {
+    let is_of_key = |extension: &OsStr| KEY_EXTENSIONS.iter().any(|known| extension == *known);
+    may_be_secret(file) && !file.extension().is_some_and(is_of_key)
 }
 
 /// Reads the file of a key, and parses a PEM section of the expected type.
@@ -314,6 +331,31 @@ mod tests {
         }
     }
 
+    /// J6: what may be the key itself, or its passphrase, is not printed.
+    #[test]
+    fn a_key_in_place_of_its_path_is_not_printed() {
+        let base64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC+hunter2/".repeat(40);
+        for key in ["hunter2", "hunter2/x", &*base64] {
+            let errors = Diagnostics::collect(|errors| {
+                load(
+                    Path::new("/nonexistent/tls.pem"),
+                    Path::new(key),
+                    &mut errors.table("tls"),
+                )
+            });
+            let errors = Diagnostic::joined(&errors.err().unwrap());
+            assert!(!errors.contains("hunter2"), "{errors}");
+            assert!(
+                errors
+                    .contains("tls.key: there is no file with this path in the working directory"),
+                "{errors}"
+            );
+        }
+        for path in ["tls/key.pem", "./key", "/key", "~/key"] {
+            assert!(!may_be_key(Path::new(path)), "{path}");
+        }
+    }
+
     /// J9: a key that needs a passphrase is named as such.
     #[test]
     fn an_encrypted_key_is_named() {
@@ -324,9 +366,7 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(&file, pem).unwrap();
             let file = file.path();
-            let error = read(file, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice)
-                .unwrap_err()
-                .to_string();
+            let error = read_key(file).unwrap_err().to_string();
             let start = format!("key = {} is an encrypted private key", file.display());
             assert!(error.starts_with(&start), "{error}");
             assert!(error.contains("openssl pkey -in"), "{error}");
