@@ -4,12 +4,19 @@ use std::{env, fs, path::Path};
 
 /// The variable that the image sets.
 const VARIABLE: &str = "PORTCULLIS_CONTAINER";
+/// The variable that Kubernetes sets in each container.
+const KUBERNETES_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 /// The mounts of this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// Whether this program runs in the container image, or in one that sets `PORTCULLIS_CONTAINER`.
 pub fn is_container() -> bool {
     env::var_os(VARIABLE).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether this program runs in a pod of Kubernetes, in any image.
+pub(crate) fn is_in_kubernetes() -> bool {
+    env::var_os(KUBERNETES_VARIABLE).is_some()
 }
 
 /// Whether a directory is on a volume, so that it outlives the container. True if that is unknown.

@@ -61,7 +61,7 @@ pub use secret_files::secret_file_warning;
 pub use sessions::{KeySources, SessionPlan};
 pub use tls::{Invalidity, Loaded, TlsFiles, Validity, date};
 pub use upstream::UpstreamPlan;
-pub use warnings::is_public_address;
+pub use warnings::{has_public_host, is_public_address};
 
 use audiences::Endpoints;
 

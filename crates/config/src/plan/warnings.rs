@@ -9,7 +9,7 @@ mod paths;
 mod patterns;
 pub(super) mod shared_address;
 
-pub use network::is_public_address;
+pub use network::{has_public_host, is_public_address};
 
 use http::Method;
 use portcullis_endpoint::NameGlob;
@@ -54,7 +54,7 @@ pub(super) fn warnings(
         warn_of_resource(resource, configured, &key, &mut warnings);
     }
     warn_of_application_audiences(config, &mut warnings);
-    warn_of_loopback(config, base_url, &mut warnings);
+    warn_of_loopback(config, base_url, is_container(), &mut warnings);
     network::warn(config, base_url, is_container(), &mut warnings);
     patterns::warn(config, &mut warnings);
     issuers::warn(config, &mut warnings);
@@ -268,9 +268,15 @@ fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
 }
 
 /// Warns of a mix of loopback and other addresses, which some clients cannot reach.
-fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
+fn warn_of_loopback(
+    config: &Config,
+    base_url: &Url,
+    is_container: bool,
+    warnings: &mut Vec<String>,
+) {
     if is_loopback(base_url) {
-        if !config.listen.ip().is_loopback() {
+        // The port of a container can be published on the loopback address.
+        if !config.listen.ip().is_loopback() && !is_container {
             warnings.push(format!(
                 "listen = \"{}\" is open to the network, but base_url is a loopback address, so requests from \
                  other machines are rejected; set base_url to what clients see",
@@ -295,9 +301,31 @@ fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::from_text;
 
     fn warned(pattern: &str, served: Revisions) -> String {
         unknown_method(&NameGlob::parse(pattern).unwrap(), served).unwrap_or_default()
+    }
+
+    /// J9: the example for containers causes no warning in the image, which listens on all
+    /// addresses.
+    #[test]
+    fn the_example_for_containers_causes_no_warning() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../deploy/compose/portcullis.toml"
+        );
+        let mut config = from_text(&std::fs::read_to_string(file).unwrap()).unwrap();
+        config.listen = "0.0.0.0:3000".parse().unwrap();
+        let base_url = Url::parse(&config.base_url).unwrap();
+        let warned = |is_container| {
+            let mut warnings = Vec::new();
+            warn_of_loopback(&config, &base_url, is_container, &mut warnings);
+            network::warn(&config, &base_url, is_container, &mut warnings);
+            warnings
+        };
+        assert_eq!(warned(true), Vec::<String>::new());
+        assert_eq!(warned(false).len(), 1);
     }
 
     /// B9: patterns that match a method of a served revision cause no warning, with any number of

@@ -1,10 +1,8 @@
 //! URLs as people type them: without a scheme.
 
-use std::net::IpAddr;
-
-use portcullis_config::plan::is_public_address;
+use portcullis_config::plan::has_public_host;
 use portcullis_metadata::syntax::is_loopback;
-use url::{Host, Url};
+use url::Url;
 
 /// Adds the scheme that a URL of an authorization server or of clients needs: `https`, except on
 /// loopback. Other texts are returned unchanged.
@@ -14,15 +12,7 @@ pub(super) fn for_clients(text: &str) -> String {
 
 /// As [`for_clients`], with `http` also in a private network.
 pub(super) fn for_upstream(text: &str) -> String {
-    with_scheme(text, |url| {
-        is_loopback(url)
-            || match url.host() {
-                Some(Host::Ipv4(address)) => !is_public_address(IpAddr::V4(address)),
-                Some(Host::Ipv6(address)) => !is_public_address(IpAddr::V6(address)),
-                Some(Host::Domain(name)) => !name.contains('.'),
-                None => false,
-            }
-    })
+    with_scheme(text, |url| is_loopback(url) || !has_public_host(url))
 }
 
 fn with_scheme(text: &str, is_plain: impl Fn(&Url) -> bool) -> String {
@@ -67,6 +57,14 @@ mod tests {
             ("127.0.0.1:8000/mcp", "http://127.0.0.1:8000/mcp"),
             ("10.0.0.5:8000/mcp", "http://10.0.0.5:8000/mcp"),
             ("mcp:8000/mcp", "http://mcp:8000/mcp"),
+            (
+                "host.docker.internal:8000/mcp",
+                "http://host.docker.internal:8000/mcp",
+            ),
+            (
+                "mcp.tools.svc.cluster.local/mcp",
+                "http://mcp.tools.svc.cluster.local/mcp",
+            ),
             ("tools.example.com/mcp", "https://tools.example.com/mcp"),
             ("203.0.113.9/mcp", "https://203.0.113.9/mcp"),
         ] {

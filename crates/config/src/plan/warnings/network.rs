@@ -1,6 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::{Config, file::Upstream, shown_url};
+use crate::{Config, container, file::Upstream, shown_url};
 use portcullis_metadata::syntax::is_loopback;
 use url::{Host, Url};
 
@@ -15,6 +15,7 @@ pub(super) fn warn(
     warnings.extend(open_listener(config, base_url).filter(|_| !is_container));
     warnings.extend(other_address(config, base_url));
     warn_of_wide_proxies(config, warnings);
+    let has_services = is_container || container::is_in_kubernetes();
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else {
             continue;
@@ -32,7 +33,7 @@ pub(super) fn warn(
                 "{key} is a public address, so that clients can reach the MCP server without a token; let it listen on \
                  127.0.0.1 or in a private network, or admit only this server there"
             ));
-        } else if upstream.scheme() == "http" && is_public_name(&upstream) {
+        } else if upstream.scheme() == "http" && is_public_name(&upstream, has_services) {
             warnings.push(format!(
                 "{key} is plain http to a public name, so that others on the way can read and change requests; use https, \
                  or the name or address that the MCP server has in the private network"
@@ -148,7 +149,11 @@ fn is_this_server(config: &Config, base_url: &Url, upstream: &Url) -> bool {
     let arrives = match upstream.host() {
         Some(Host::Ipv4(address)) => is_own(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => is_own(IpAddr::V6(address)),
-        _ => is_loopback(upstream) && (listen.ip().is_loopback() || listen.ip().is_unspecified()),
+        // Such a name is one of these two addresses (RFC 6761, section 6.3).
+        _ => {
+            let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            is_loopback(upstream) && addresses.into_iter().any(is_own)
+        }
     };
     let is_endpoint = config
         .resource
@@ -187,13 +192,24 @@ const PRIVATE_DOMAINS: [&str; 15] = [
     "test",
 ];
 
-/// Whether the host is a name that the public DNS can have. It is not resolved.
-fn is_public_name(upstream: &Url) -> bool {
-    let Some(Host::Domain(name)) = upstream.host() else {
+/// Whether the host is a public address, or a name that the public DNS can have. It is not
+/// resolved.
+pub fn has_public_host(url: &Url) -> bool {
+    let has_services = container::is_container() || container::is_in_kubernetes();
+    is_public(url) || is_public_name(url, has_services)
+}
+
+/// Whether the host is a name that the public DNS can have. With `has_services`, a name of two
+/// parts is that of a Service of Kubernetes and its namespace, such as `mcp.default`.
+fn is_public_name(url: &Url, has_services: bool) -> bool {
+    let Some(Host::Domain(name)) = url.host() else {
         return false;
     };
-    let top = name.trim_end_matches('.').rsplit_once('.');
-    top.is_some_and(|(_, top)| !PRIVATE_DOMAINS.contains(&top))
+    match name.trim_end_matches('.').rsplit_once('.') {
+        None => false,
+        Some((name, _)) if has_services && !name.contains('.') => false,
+        Some((_, top)) => !PRIVATE_DOMAINS.contains(&top),
+    }
 }
 
 /// Whether an address is neither of this machine nor of a private network.

@@ -119,6 +119,11 @@ fn sound_addresses_cause_no_warning() {
             ..BEHIND_PROXY
         },
         Setup {
+            listen: "127.0.0.2:3000",
+            upstream: "http://localhost:3000/mcp",
+            ..BEHIND_PROXY
+        },
+        Setup {
             listen: "127.0.0.1:3443",
             base_url: "https://localhost:3443",
             more: TLS,
@@ -155,6 +160,24 @@ fn an_open_listener_of_a_container_causes_no_warning() {
     };
     assert_eq!(warned(open, false).len(), 1);
     assert_eq!(warned(open, true), Vec::<String>::new());
+}
+
+/// J9: the name of a Service with its namespace is private, but only in a cluster.
+#[test]
+fn names_of_services_are_private() {
+    for (url, is_public, is_public_in_cluster) in [
+        ("http://mcp:8000", false, false),
+        ("http://mcp.default:8000", true, false),
+        ("http://mcp.default.:8000", true, false),
+        ("http://mcp.default.svc:8000", false, false),
+        ("http://mcp.example.com:8000", true, true),
+        ("http://host.docker.internal:8000", false, false),
+        ("http://10.0.0.5:8000", false, false),
+    ] {
+        let url = Url::parse(url).unwrap();
+        assert_eq!(is_public_name(&url, false), is_public, "{url}");
+        assert_eq!(is_public_name(&url, true), is_public_in_cluster, "{url}");
+    }
 }
 
 /// J9: addresses that do not fit, an open listener, and upstreams that are public or this
