@@ -1,10 +1,13 @@
 //! Claims that resources read, and the broker's tokens do not have.
 
+use std::borrow::Cow;
+
 use super::claims;
 use crate::{
     Config,
     file::{Broker, Resource},
     plan::ResourcePlan,
+    toml_text,
 };
 
 /// The claims that the broker writes itself.
@@ -35,14 +38,15 @@ pub(super) fn warn(
         }
         for (key, claim, effect) in claims_of(resource) {
             let name = first_name(claim);
-            if OWN.contains(&name) || broker.claims.contains_key(name) {
+            if OWN.contains(&&*name) || broker.claims.contains_key(&*name) {
                 continue;
             }
-            let fix = if claims::is_reserved(name) {
+            let fix = if claims::is_reserved(&name) {
                 "remove it".to_owned()
             } else {
+                let name = toml_text::string(&name);
                 format!(
-                    "write claims = {{ {name:?} = {name:?} }} in [broker], if the provider has this claim"
+                    "write claims = {{ {name} = {name} }} in [broker], if the provider has this claim"
                 )
             };
             warnings.push(format!(
@@ -79,10 +83,33 @@ fn claims_of(resource: &Resource) -> Vec<(String, &str, &'static str)> {
     headers.chain(claims).chain(of_rules).collect()
 }
 
-/// Returns the name of the claim, or the first one in a JSON pointer.
-fn first_name(claim: &str) -> &str {
-    match claim.strip_prefix('/') {
-        Some(pointer) => pointer.split('/').next().unwrap_or_default(),
-        None => claim,
+/// Returns the name of the claim, or the first one in a JSON pointer (RFC 6901).
+pub(super) fn first_name(claim: &str) -> Cow<'_, str> {
+    let Some(pointer) = claim.strip_prefix('/') else {
+        return claim.into();
+    };
+    let name = pointer.split('/').next().unwrap_or_default();
+    name.replace("~1", "/").replace("~0", "~").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D9: the name in a JSON pointer is decoded.
+    #[test]
+    fn pointers_are_decoded() {
+        for (claim, name) in [
+            ("groups", "groups"),
+            ("a~1b", "a~1b"),
+            ("/realm_access/roles", "realm_access"),
+            (
+                "/https:~1~1example.com~1roles/0",
+                "https://example.com/roles",
+            ),
+            ("/a~01", "a~1"),
+        ] {
+            assert_eq!(first_name(claim), name, "{claim}");
+        }
     }
 }

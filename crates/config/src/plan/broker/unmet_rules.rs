@@ -3,6 +3,7 @@
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_uuid;
 
+use super::unmapped_claims::first_name;
 use crate::{file::BrokerProvider, plan::warnings::claim_values};
 
 /// The claims that Google's ID tokens and user API can have:
@@ -142,7 +143,7 @@ fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
 
 fn of_google(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
     let key = &rule.key;
-    if !OF_GOOGLE.contains(&rule.name()) {
+    if !OF_GOOGLE.contains(&&*first_name(rule.claim)) {
         return vec![format!(
             "{key}.claim = {:?} is not a claim of Google's, so that no user meets the rule: Google sends no groups and roles; \
              write \"hd\" for the domain of an organization, or \"sub\" for a person",
@@ -172,7 +173,7 @@ fn of_google(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
 }
 
 fn of_github(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
-    if NOT_OF_GITHUB.contains(&rule.name()) {
+    if NOT_OF_GITHUB.contains(&&*first_name(rule.claim)) {
         return vec![format!(
             "{}.claim = {:?} is not in GitHub's API, so that no user meets the rule; write \"org_ids\" for an organization, or \
              \"id\" for a person",
@@ -230,14 +231,6 @@ fn of_entra(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
 }
 
 impl Rule<'_> {
-    /// The name of the claim, or the first one in a JSON pointer.
-    fn name(&self) -> &str {
-        match self.claim.strip_prefix('/') {
-            Some(pointer) => pointer.split('/').next().unwrap_or_default(),
-            None => self.claim,
-        }
-    }
-
     /// Returns a warning for each value that no user has.
     fn values(
         &self,
