@@ -54,6 +54,7 @@ pub use file_version::FileVersion;
 pub use files::content as file_content;
 pub use fingerprint::Fingerprint;
 pub use issuers::IssuerPlan;
+pub use known_issuers::provider as provider_of_issuer;
 pub use rates::RatesPlan;
 pub use replicas::ReplicasPlan;
 pub use resources::ResourcePlan;

@@ -35,7 +35,7 @@ const CHINA: Cloud = Cloud {
 const CLOUDS: [&Cloud; 3] = [&GLOBAL, &US_GOVERNMENT, &CHINA];
 
 /// The placeholder for an unknown tenant.
-const TENANT: &str = "<tenant ID>";
+pub(super) const TENANT: &str = "<tenant ID>";
 
 /// The names that stand for the tenants of others in URLs of Entra.
 pub(super) const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
@@ -43,6 +43,19 @@ pub(super) const SHARED_TENANTS: [&str; 3] = ["common", "organizations", "consum
 /// Returns the issuer of version 2.0 of a tenant in the global cloud.
 pub(super) fn global_issuer(tenant: &str) -> String {
     issuer_v2(GLOBAL.host_v2, tenant)
+}
+
+/// Returns the issuer of version 2.0 of a tenant in the cloud of a URL, or in the global one.
+pub(super) fn issuer_in_cloud_of(url: &str, tenant: &str) -> String {
+    let cloud = Tenant::of(url).map_or(&GLOBAL, |known| known.cloud);
+    issuer_v2(cloud.host_v2, tenant)
+}
+
+/// Returns the tenant in a URL of Entra and its issuer of version 2.0, if the cloud is a national
+/// one, which a provider names by its issuer.
+pub(super) fn in_national_cloud(url: &str) -> Option<(String, String)> {
+    let tenant = Tenant::of(url).filter(|known| known.cloud.host_v2 != GLOBAL.host_v2)?;
+    Some((tenant.tenant_id().to_owned(), tenant.issuer_v2()))
 }
 
 /// Returns whether a URL is one of Entra.
@@ -78,7 +91,7 @@ pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
         !issuer.to_ascii_lowercase().contains("{tenant"),
         "the issuer is the template in Entra's metadata, and no token has it as `iss`; write the ID of your tenant: issuer \
          = {:?}",
-        issuer_v2(GLOBAL.host_v2, TENANT)
+        issuer_in_cloud_of(issuer, TENANT)
     );
     Ok(())
 }
@@ -216,17 +229,23 @@ impl Tenant {
 
     /// Returns a note for an issuer whose audience is not configured.
     fn audience_note(&self, issuer: &Issuer) -> Option<String> {
-        let is_named = issuer
-            .audiences
-            .names()
-            .any(|audience| ApplicationAudience::parse(audience).is_ok());
-        (!is_named).then(|| {
-            let (what, line) = match self.version {
-                Version::V2 => ("the client ID of the application", "audiences = [\"<application (client) ID>\"]"),
-                Version::V1 => ("the application ID URI", "audiences = [\"api://<application (client) ID>\"]"),
-            };
-            format!(".audiences: `aud` in these tokens is {what}, and not the resource URL; write {line}")
-        })
+        let mut audiences = issuer.audiences.names();
+        let is_named = match self.version {
+            Version::V2 => audiences.any(|audience| ApplicationAudience::parse(audience).is_ok()),
+            // The application ID URI can be any URI.
+            Version::V1 => audiences.next().is_some(),
+        };
+        let note = match self.version {
+            Version::V2 => {
+                "is the client ID of the application, and not the resource URL; write audiences = \
+                 [\"<application (client) ID>\"]"
+            }
+            Version::V1 => {
+                "is the application ID URI; unless that is the resource URL, write audiences = \
+                 [\"api://<application (client) ID>\"]"
+            }
+        };
+        (!is_named).then(|| format!(".audiences: `aud` in these tokens {note}"))
     }
 }
 
@@ -352,6 +371,23 @@ mod tests {
         );
     }
 
+    /// C6: the application ID URI of version 1.0 can be any URI, so that each configured audience
+    /// can be it.
+    #[test]
+    fn audiences_of_version_1_are_explained_once() {
+        let v1 = format!("https://sts.windows.net/{ID}/");
+        let is_about_audiences = |audiences: &str| {
+            let notes = notes(&[issuer(&v1, audiences)]);
+            notes.iter().any(|note| {
+                note.contains(".audiences: ") && note.contains("unless that is the resource URL")
+            })
+        };
+        assert!(is_about_audiences(""));
+        for audience in ["\"https://mcp.example.com/mcp\"", "\"api://mcp\""] {
+            assert!(!is_about_audiences(audience), "{audience}");
+        }
+    }
+
     /// C5: the template is rejected as an issuer.
     #[test]
     fn the_template_is_rejected() {
@@ -367,6 +403,12 @@ mod tests {
                 "{template}"
             );
         }
+        let national = check_template("https://login.microsoftonline.us/{tenantid}/v2.0");
+        let error = national.unwrap_err().to_string();
+        assert!(
+            error.contains("https://login.microsoftonline.us/<tenant ID>/v2.0"),
+            "{error}"
+        );
         assert!(check_template("https://login.microsoftonline.com/common/v2.0").is_ok());
     }
 }

@@ -11,7 +11,7 @@ use url::Url;
 use super::entra;
 use crate::shown_url;
 
-pub(super) use hosts::provider;
+pub use hosts::provider;
 pub(super) use misplaced::{doubt as misplaced, metadata_doubt};
 pub(super) use shapes::{problem, region_doubt};
 
@@ -34,7 +34,7 @@ pub(super) fn check_resource_issuer(issuer: &str) -> anyhow::Result<()> {
         Some(ProviderKind::Entra) if entra::is_shared_tenant(&url) => bail!(
             "{shown:?} is not the issuer of a tenant, and no token has it as `iss`; write the ID of your tenant: issuer = \
              {:?}",
-            entra::global_issuer("<tenant ID>")
+            entra::issuer_in_cloud_of(issuer, entra::TENANT)
         ),
         _ => {}
     }
@@ -102,7 +102,7 @@ mod tests {
             ),
             (
                 "https://login.microsoftonline.us/consumers/v2.0",
-                "<tenant ID>",
+                "\"https://login.microsoftonline.us/<tenant ID>/v2.0\"",
             ),
             ("https://sts.windows.net/common/", "<tenant ID>"),
         ] {

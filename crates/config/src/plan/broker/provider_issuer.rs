@@ -142,13 +142,19 @@ fn entra_issuer(configured: Option<&str>, tenant: &str) -> anyhow::Result<Issuer
         return Ok(Issuer::parse(&entra::global_issuer(tenant))?);
     };
     let issuer = parse(text)?;
-    ensure!(
-        is_loopback(issuer.url()) || entra::is_issuer_of(text, tenant),
-        "issuer = {:?} is not that of the tenant {tenant} in a cloud of Entra ID; remove it, or write that of another cloud, \
-         such as \"https://login.microsoftonline.us/{tenant}/v2.0\"",
+    if is_loopback(issuer.url()) || entra::is_issuer_of(text, tenant) {
+        return Ok(issuer);
+    }
+    let fix = match entra::in_national_cloud(text) {
+        Some(_) => format!("write {:?}", entra::issuer_in_cloud_of(text, tenant)),
+        None => format!(
+            "remove it, or write that of another cloud, such as \"https://login.microsoftonline.us/{tenant}/v2.0\""
+        ),
+    };
+    bail!(
+        "issuer = {:?} is not that of the tenant {tenant} in a cloud of Entra ID; {fix}",
         shown_url(text)
-    );
-    Ok(issuer)
+    )
 }
 
 fn of_google(configured: Option<&str>) -> anyhow::Result<Issuer> {
@@ -185,8 +191,14 @@ fn of_others(kind: ProviderKind, configured: Option<&str>) -> anyhow::Result<Iss
     })?;
     let issuer = parse(text)?;
     if let Some(known) = known_issuers::broker_kind(issuer.url()) {
+        let fix = match entra::in_national_cloud(text) {
+            Some((tenant, issuer)) => {
+                format!("write kind = \"{known}\", tenant = {tenant:?} and issuer = {issuer:?}")
+            }
+            None => format!("write kind = \"{known}\" and remove issuer"),
+        };
         bail!(
-            "issuer = {:?} belongs to a provider with rules of its own; write kind = \"{known}\" and remove issuer",
+            "issuer = {:?} belongs to a provider with rules of its own; {fix}",
             shown_url(text)
         );
     }

@@ -23,8 +23,9 @@ const COGNITO_PAGES: &[&str] = &["amazoncognito.com"];
 const COGNITO_ISSUERS: &[&str] = &["cognito-idp.", "issuer-cognito-idp."];
 const COGNITO_DOMAINS: &[&str] = &["amazonaws.com", "amazonaws.com.cn"];
 
-/// Returns the provider to which the host of a URL belongs.
-pub(in crate::plan) fn provider(url: &Url) -> Option<ProviderKind> {
+/// Returns the provider to which the host of a URL belongs. `None` for a custom domain, and on
+/// loopback.
+pub fn provider(url: &Url) -> Option<ProviderKind> {
     if is_loopback(url) {
         return None;
     }
