@@ -26,13 +26,12 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
                 format!("issuer[{position}].{name} = {shown:?} {doubt}")
             }));
         }
-        let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
         let mut earlier = config.issuer[..position].iter();
         if let Some(first) =
             earlier.position(|earlier| bare(&earlier.issuer) == bare(&issuer.issuer))
         {
             warnings.push(format!(
-                "{key} = {:?} differs from issuer[{first}] at most by letter case and a slash at its end, and tokens have one of \
+                "{key} = {:?} differs from issuer[{first}] at most by the letter case of the host and a slash at its end, and tokens have one of \
                  the two; remove the other, which is not the `issuer` in the metadata",
                 shown_url(&issuer.issuer)
             ));
@@ -46,6 +45,18 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         warnings.extend(doubt(issuer, &format!("{key}.issuer")));
         warnings.extend(other_kind(issuer, provider.kind.into(), &key));
     }
+}
+
+/// Returns an issuer without the slash at its end, and with scheme and host in lower case. Paths
+/// can differ by letter case, such as those of two realms of Keycloak.
+fn bare(issuer: &str) -> String {
+    let issuer = issuer.trim_end_matches('/');
+    let host = issuer.find("://").map_or(0, |scheme| scheme + "://".len());
+    let end = issuer[host..]
+        .find('/')
+        .map_or(issuer.len(), |path| host + path);
+    let (host, path) = issuer.split_at(end);
+    format!("{}{path}", host.to_ascii_lowercase())
 }
 
 /// Returns the warning about one issuer.
@@ -70,4 +81,23 @@ fn other_kind(issuer: &str, kind: ProviderKind, key: &str) -> Option<String> {
             kind.display_name()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bare;
+
+    /// J9: scheme and host have no letter case, and paths have.
+    #[test]
+    fn hosts_have_no_letter_case() {
+        assert_eq!(
+            bare("HTTPS://Auth.Example.com/"),
+            "https://auth.example.com"
+        );
+        let (upper, lower) = ["Test", "test"]
+            .map(|realm| bare(&format!("https://Auth.example.com/realms/{realm}")))
+            .into();
+        assert_ne!(upper, lower);
+        assert_eq!(bare("Auth/X"), "auth/X");
+    }
 }
