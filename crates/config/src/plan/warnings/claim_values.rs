@@ -2,6 +2,8 @@
 
 /// Claims whose values have an `@`.
 const ADDRESSES: [&str; 2] = ["email", "upn"];
+/// Claims whose values can have an `@`.
+const POSSIBLE_ADDRESSES: [&str; 2] = ["preferred_username", "unique_name"];
 
 /// Adds a warning about each value of the `one_of` of the rule `key` that is a pattern or a domain.
 pub(in crate::plan) fn warn(key: &str, claim: &str, one_of: &[String], warnings: &mut Vec<String>) {
@@ -13,9 +15,13 @@ pub(in crate::plan) fn warn(key: &str, claim: &str, one_of: &[String], warnings:
             .unwrap_or(value);
         let is_domain = domain.contains('.') && !domain.contains(['@', '*', '/', ' ']);
         if is_domain && (domain.len() < value.len() || is_address) {
+            let fix = if is_address || POSSIBLE_ADDRESSES.contains(&claim) {
+                format!("write domain = [{domain:?}] in place of one_of")
+            } else {
+                format!("write one_of = [{domain:?}]")
+            };
             warnings.push(format!(
-                "{key}.one_of has {value:?}, and values are compared exactly with the whole claim, so that no user has it; \
-                 write domain = [{domain:?}] in place of one_of"
+                "{key}.one_of has {value:?}, and values are compared exactly with the whole claim, so that no user has it; {fix}"
             ));
         } else if value.contains('*') {
             warnings.push(format!(
@@ -37,7 +43,17 @@ mod tests {
             ("email", "*@example.com", "write domain = [\"example.com\"]"),
             ("email", "@example.com", "write domain = [\"example.com\"]"),
             ("email", "example.com", "write domain = [\"example.com\"]"),
-            ("groups", "@example.com", "write domain = [\"example.com\"]"),
+            (
+                "preferred_username",
+                "@example.com",
+                "write domain = [\"example.com\"]",
+            ),
+            ("hd", "@example.com", "write one_of = [\"example.com\"]"),
+            (
+                "groups",
+                "*@example.com",
+                "write one_of = [\"example.com\"]",
+            ),
             ("groups", "mcp-*", "write each value"),
             ("groups", "*", "write each value"),
         ] {
