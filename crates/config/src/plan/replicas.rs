@@ -143,10 +143,13 @@ pub(super) fn warnings(configured: &SharedStore, sessions: &SessionPlan) -> Vec<
     }
     let is_local = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     if Url::parse(&configured.redis).is_ok_and(|url| url.scheme() == "redis" && !is_local(&url)) {
-        warnings.push(
-            "shared.redis has no TLS, so that the network can read the password; write rediss://"
-                .to_owned(),
-        );
+        let readable = match configured.password {
+            Some(_) => "the password",
+            None => "what replicas share",
+        };
+        warnings.push(format!(
+            "shared.redis has no TLS, so that the network can read {readable}; write rediss://"
+        ));
     }
     warnings
 }
@@ -276,6 +279,10 @@ mod tests {
         let warned = |url: &str| warnings(&shared(url), &sessions);
         assert_eq!(warned("redis://127.0.0.1").len(), 1);
         assert!(warned("rediss://redis.example.com")[0].contains("session.keys"));
-        assert!(warned("redis://redis.example.com")[1].contains("has no TLS"));
+        let plain = "redis://redis.example.com";
+        assert!(warned(plain)[1].contains("has no TLS, so that the network can read what"));
+        let mut configured = shared(plain);
+        configured.password = Some(SecretSource::Env("A".to_owned()));
+        assert!(warnings(&configured, &sessions)[1].contains("read the password"));
     }
 }
