@@ -1,6 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use portcullis_config::{SecretSource, plan::Plan};
+use portcullis_config::{SecretSource, plan::Plan, shown_url};
 use portcullis_jose::Algorithm;
 use portcullis_metadata::{Issuer, Secret, syntax::is_loopback};
 use portcullis_serve::runnable_plan;
@@ -72,7 +72,8 @@ impl Answers {
         let is_here = is_on_this_machine(&url) && url.port_or_known_default() == Some(port);
         if is_here && (self.0.is_listen_given || !self.0.is_https()) {
             return Err(format!(
-                "upstream = {text:?} is the address of this server; let the MCP server or this server use another port"
+                "upstream = {:?} is the address of this server; let the MCP server or this server use another port",
+                shown_url(&text)
             ));
         }
         if is_here {
@@ -118,7 +119,8 @@ impl Answers {
         for scope in texts.filter(|scope| !scope.is_empty()) {
             if self.is_url_of_server(scope) {
                 return Err(format!(
-                    "{scope} is the URL of a server, and not a scope; write the name of a permission, such as {}",
+                    "{} is the URL of a server, and not a scope; write the name of a permission, such as {}",
+                    shown_url(scope),
                     Values::SCOPE
                 ));
             }
@@ -331,6 +333,19 @@ mod tests {
             assert!(reason.contains(words), "{words}: {reason}");
             assert!(!reason.contains('\n'), "{words}: {reason}");
         }
+    }
+
+    /// J2: the query of a URL is not repeated.
+    #[test]
+    fn secrets_in_urls_are_not_repeated() {
+        let upstream = "http://127.0.0.1:3000/mcp?key=hunter2";
+        let reason = Answers::default().set_upstream(upstream).unwrap_err();
+        assert!(!reason.contains("hunter2"), "{reason}");
+        let mut answers = Answers::default();
+        let upstream = "http://127.0.0.1:8000/mcp?key=hunter2";
+        answers.set_upstream(upstream).unwrap();
+        let reason = answers.set_scopes([upstream]).unwrap_err();
+        assert!(!reason.contains("hunter2"), "{reason}");
     }
 
     /// J9: hosts get their scheme, and scopes can be separated by commas.

@@ -1,5 +1,7 @@
 //! [`BrokerValues`]: the values of `[broker]`.
 
+use std::env;
+
 use portcullis_identity_provider::ProviderKind;
 
 use super::source::Source;
@@ -117,13 +119,16 @@ pub(super) fn default_variable(kind: ProviderKind) -> String {
 /// Fails with the reason if an environment variable cannot have this name, or would be a setting.
 pub(super) fn check_variable(name: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if name.is_empty()
-        || !name.bytes().all(is_plain)
-        || name.starts_with(|first: char| first.is_ascii_digit())
-    {
-        return Err(format!(
-            "{name:?} is not the name of an environment variable; the secret itself is not written into the file"
-        ));
+    let is_name = name.bytes().all(is_plain)
+        && name.starts_with(|first: char| !first.is_ascii_digit())
+        // A secret of GitHub is 40 hexadecimal digits.
+        && (!name.bytes().any(|byte| byte.is_ascii_lowercase()) || env::var_os(name).is_some());
+    if !is_name {
+        return Err(
+            "this is not the name of an environment variable, and it is not repeated, because it may be the secret itself; save \
+             the secret in a variable, and give its name, such as CLIENT_SECRET"
+                .to_owned(),
+        );
     }
     if name.to_ascii_uppercase().starts_with(SETTINGS) {
         return Err(format!(
@@ -147,15 +152,26 @@ mod tests {
         }
     }
 
-    /// Neither a secret nor a setting is taken for the name of a variable.
+    /// Neither a secret nor a setting is taken for the name of a variable, and a secret is not
+    /// repeated.
     #[test]
     fn variables_have_plain_names() {
-        for name in ["GOOGLE_CLIENT_SECRET", "_x1"] {
+        for name in ["GOOGLE_CLIENT_SECRET", "_X1"] {
             assert!(check_variable(name).is_ok(), "{name}");
         }
-        for name in ["", "GOCSPX-abc", "1A", "$A", "A B", "PORTCULLIS_SECRET"] {
-            assert!(check_variable(name).is_err(), "{name}");
+        for name in [
+            "GOCSPX-abc",
+            "hunter2",
+            "c0ffee1234567890c0ffee1234567890c0ffee12",
+            "1A",
+            "$A",
+            "A B",
+        ] {
+            let reason = check_variable(name).unwrap_err();
+            assert!(!reason.contains(name), "{reason}");
         }
+        assert!(check_variable("").is_err());
+        assert!(check_variable("PORTCULLIS_SECRET").is_err());
         for kind in ProviderKind::ALL {
             assert!(check_variable(&default_variable(kind)).is_ok());
         }

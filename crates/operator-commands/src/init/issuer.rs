@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use portcullis_client::error_chain;
+use portcullis_config::shown_url;
 use portcullis_discovery::{
     Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, LookupContent, Product,
     UrlPolicy,
@@ -123,9 +124,10 @@ pub(super) fn parse(text: &str) -> Result<Url, String> {
     } else {
         format!("https://{text}")
     };
-    let mut url = Url::parse(&text).map_err(|error| format!("{text:?} is not a URL: {error}"))?;
+    let shown = shown_url(&text);
+    let mut url = Url::parse(&text).map_err(|error| format!("{shown:?} is not a URL: {error}"))?;
     if !is_https_or_loopback_http(&url) {
-        return Err(format!("{text:?} is neither https nor http on loopback"));
+        return Err(format!("{shown:?} is neither https nor http on loopback"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("the URL contains a user name or password; remove it".to_owned());
@@ -306,6 +308,10 @@ mod tests {
             "",
         ] {
             assert!(parse(invalid).is_err(), "{invalid}");
+        }
+        for secret in ["http://me:hunter2@a.example", "https://me:hunter2@:x"] {
+            let reason = parse(secret).unwrap_err();
+            assert!(!reason.contains("hunter2"), "{reason}");
         }
         assert!(as_written("https://a.example/.well-known/openid-configuration").is_err());
         assert!(as_written("https://a.example/?x").is_err());

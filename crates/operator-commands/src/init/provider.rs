@@ -1,5 +1,7 @@
 //! Providers whose tokens need settings of their own, and what the configuration says about them.
 
+use portcullis_config::plan::provider_of_issuer;
+use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::Issuer;
 
 /// A known provider.
@@ -14,35 +16,16 @@ pub(super) enum Provider {
 
 /// The provider of an issuer, by its URL.
 pub(super) fn of(issuer: &Issuer) -> Option<Provider> {
-    let host = issuer.url().host_str().unwrap_or_default();
     let path = issuer.url().path();
-    let is_in = |domain: &str| {
-        host.strip_suffix(domain)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    let in_domain = |domains: &[&str]| domains.iter().copied().any(is_in);
-    if in_domain(ENTRA) {
-        Some(Provider::Entra)
-    } else if in_domain(&["okta.com", "oktapreview.com", "okta-emea.com"]) {
-        Some(Provider::Okta)
-    } else if in_domain(&["auth0.com"]) {
-        Some(Provider::Auth0)
-    } else if path.contains("/realms/") {
-        Some(Provider::Keycloak)
-    } else if path.starts_with("/application/o/") {
-        Some(Provider::Authentik)
-    } else {
-        None
+    match provider_of_issuer(issuer.url()) {
+        Some(ProviderKind::Entra) => Some(Provider::Entra),
+        Some(ProviderKind::Okta) => Some(Provider::Okta),
+        Some(ProviderKind::Auth0) => Some(Provider::Auth0),
+        _ if path.contains("/realms/") => Some(Provider::Keycloak),
+        _ if path.starts_with("/application/o/") => Some(Provider::Authentik),
+        _ => None,
     }
 }
-
-const ENTRA: &[&str] = &[
-    "login.microsoftonline.com",
-    "login.microsoftonline.us",
-    "login.partner.microsoftonline.cn",
-    "sts.windows.net",
-    "sts.chinacloudapi.cn",
-];
 
 impl Provider {
     pub(super) fn guide(self) -> &'static str {
@@ -97,6 +80,10 @@ mod tests {
             ),
             (
                 "https://example.okta.com/oauth2/default",
+                Some(Provider::Okta),
+            ),
+            (
+                "https://example.okta-gov.com/oauth2/default",
                 Some(Provider::Okta),
             ),
             ("https://example.eu.auth0.com/", Some(Provider::Auth0)),

@@ -1,5 +1,6 @@
 //! [`Source`]: the identity provider at which users sign in, from what a person enters.
 
+use portcullis_config::{plan::provider_of_issuer, shown_url};
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::{is_loopback, is_uuid};
 use url::{Position, Url};
@@ -17,7 +18,6 @@ const ENTRA_HOSTS: [(&str, &str); 5] = [
     ),
     ("sts.chinacloudapi.cn", "login.partner.microsoftonline.cn"),
 ];
-const OKTA_DOMAINS: [&str; 3] = ["okta.com", "oktapreview.com", "okta-emea.com"];
 
 /// The identity provider of a `[[broker.provider]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,8 @@ impl Source {
     /// name the tenant of Entra ID.
     pub(super) fn new(kind: ProviderKind, issuer: &str) -> Result<Self, String> {
         let mut source = Self::of_kind(kind);
-        let url = Url::parse(issuer).map_err(|error| format!("{issuer:?}: {error}"))?;
+        let shown = shown_url(issuer);
+        let url = Url::parse(issuer).map_err(|error| format!("{shown:?}: {error}"))?;
         let is_own = kind_of(&url) == kind;
         source.issuer = match kind {
             ProviderKind::Google | ProviderKind::GitHub if is_own => None,
@@ -51,7 +52,7 @@ impl Source {
             ProviderKind::Entra => {
                 let tenant = tenant(&url).ok_or_else(|| {
                     format!(
-                        "{issuer:?} does not name your tenant; write its ID, a UUID that the overview of Entra ID shows: \
+                        "{shown:?} does not name your tenant; write its ID, a UUID that the overview of Entra ID shows: \
                          https://{ENTRA}/<tenant ID>/v2.0"
                     )
                 })?;
@@ -73,21 +74,13 @@ impl Source {
 
 /// Returns the kind of provider of an issuer, by its URL.
 pub(super) fn kind_of(issuer: &Url) -> ProviderKind {
-    let host = issuer.host_str().unwrap_or_default().trim_end_matches('.');
-    let is_below = |domain: &str| {
-        host.strip_suffix(domain)
-            .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-    };
-    match host {
-        "github.com" | "www.github.com" | "api.github.com" => ProviderKind::GitHub,
-        "accounts.google.com" => ProviderKind::Google,
-        _ if entra_host(issuer).is_some() => ProviderKind::Entra,
-        _ if host.starts_with("cognito-idp.") && is_below("amazonaws.com") => ProviderKind::Cognito,
-        _ if OKTA_DOMAINS.into_iter().any(is_below) => ProviderKind::Okta,
-        _ if is_below("auth0.com") => ProviderKind::Auth0,
-        _ if issuer.path().contains("/realms/") => ProviderKind::Keycloak,
-        _ => ProviderKind::Oidc,
-    }
+    provider_of_issuer(issuer).unwrap_or_else(|| {
+        if issuer.path().contains("/realms/") {
+            ProviderKind::Keycloak
+        } else {
+            ProviderKind::Oidc
+        }
+    })
 }
 
 /// Returns the kind of provider if clients cannot register at this issuer, even if its metadata
@@ -145,7 +138,19 @@ mod tests {
                 Cognito,
                 true,
             ),
+            (
+                "https://issuer-cognito-idp.eu-central-1.amazonaws.com/eu-central-1_A",
+                Cognito,
+                true,
+            ),
+            (
+                "https://cognito-idp.cn-north-1.amazonaws.com.cn/cn-north-1_A",
+                Cognito,
+                true,
+            ),
             ("https://example.okta.com", Okta, true),
+            ("https://example.okta-gov.com", Okta, true),
+            ("https://example.okta.mil/oauth2/default", Okta, false),
             ("https://example.okta.com/oauth2/default", Okta, false),
             ("https://example.eu.auth0.com/", Auth0, false),
             ("https://auth.example.com/realms/prod", Keycloak, false),
