@@ -10,7 +10,7 @@ use std::{
 use figment::{Figment, providers::Serialized, value::Value};
 
 use super::{
-    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, placeholders, syntax,
+    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, placeholders,
     type_errors::{self, TypeErrors},
     variables,
 };
@@ -79,8 +79,7 @@ impl Loaded {
 pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     let text =
         read(file).map_err(|error| Unusable::File(ConfigErrors::without_text(file, error)))?;
-    let parsed = TomlFile::parse(file, &text).map_err(|error| {
-        let (line, diagnostic) = syntax::diagnostic(&text, &error);
+    let parsed = TomlFile::parse(file, &text).map_err(|(line, diagnostic)| {
         Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
     })?;
     let sources = sources(&parsed, overrides);
@@ -176,8 +175,7 @@ pub fn from_text(text: &str) -> Result<Config, Diagnostic> {
         key: KeyPath::default(),
         text: message.to_owned(),
     };
-    let parsed =
-        TomlFile::parse(Path::new(""), text).map_err(|error| syntax::diagnostic(text, &error).1)?;
+    let parsed = TomlFile::parse(Path::new(""), text).map_err(|(_, diagnostic)| diagnostic)?;
     let written: Value = Figment::from(&parsed)
         .extract()
         .map_err(|error| whole(&error.to_string()))?;

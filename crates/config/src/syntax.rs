@@ -1,15 +1,25 @@
 //! Errors of files that are not TOML, with the key, the line and the fix.
 
 mod line;
+mod nesting;
 mod place;
 mod tables;
+mod tokens;
 mod unclosed;
+
+use std::ops::Range;
 
 use toml_edit::TomlError;
 
 use super::{Diagnostic, KeyPath, placeholders, schema, size, toml_lines::line_at, toml_text};
 use place::{is_header, key_of, table_above};
 use tables::{before_its_table, duplicate};
+use tokens::{Token, Tokens};
+
+pub(super) use nesting::check as check_depth;
+
+/// The length of the delimiter of a string of several lines.
+const DELIMITER: usize = 3;
 
 /// Returns the line of a syntax error, counted from 1, and the error.
 ///
@@ -19,6 +29,11 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     let end = text.trim_end_matches(['\r', '\n', ' ', '\t']).len();
     let position = text.floor_char_boundary(error.span().map_or(end, |span| span.start.min(end)));
     let line_number = line_at(text, position);
+    let strings = strings_of_lines(text, position);
+    if let Some(string) = strings.iter().find(|string| string.contains(&position)) {
+        return in_string(text, string, line_number, error.message());
+    }
+    let text = &*without(text, &strings);
     let line = text.lines().nth(line_number - 1).unwrap_or_default();
     let key = if is_header(line) {
         // It belongs to no table above.
@@ -45,6 +60,52 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
             .unwrap_or_else(|| format!("{problem}; {}", fix(text, line, &problem)))
     };
     at(line_number, key, text)
+}
+
+/// Returns the closed strings of several lines that begin before a position.
+fn strings_of_lines(text: &str, position: usize) -> Vec<Range<usize>> {
+    let before = Tokens::of(text).take_while(|(start, _)| *start < position);
+    before
+        .filter(|(_, token)| token.has_lines())
+        .filter_map(|(start, token)| match token {
+            Token::Text { end, .. } => Some(start..end?),
+            Token::Mark(_) => None,
+        })
+        .collect()
+}
+
+/// Returns the text with blanks in place of the content of strings, whose lines can look like keys
+/// and headers. All positions and lines stay.
+fn without(text: &str, strings: &[Range<usize>]) -> String {
+    let mut rest = 0;
+    let mut blanked = String::with_capacity(text.len());
+    for string in strings {
+        let (start, end) = (string.start + DELIMITER, string.end - DELIMITER);
+        let blank = |byte: u8| if byte == b'\n' { '\n' } else { ' ' };
+        blanked.push_str(&text[rest..start]);
+        blanked.extend(text[start..end].bytes().map(blank));
+        rest = end;
+    }
+    blanked + &text[rest..]
+}
+
+/// Returns the error within a string of several lines. The key is where the string begins.
+fn in_string(
+    text: &str,
+    string: &Range<usize>,
+    line_number: usize,
+    problem: &str,
+) -> (usize, Diagnostic) {
+    let text = &text[..string.start];
+    let first = line_at(text, string.start);
+    let line = text.lines().nth(first - 1).unwrap_or_default();
+    let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+    let fix = "write each backslash twice, or begin and end the text with ''' and not with \"\"\"";
+    at(
+        line_number,
+        table_above(text, first).join(&key_of(line)),
+        format!("{problem}; {fix}"),
+    )
 }
 
 fn at(line_number: usize, key: KeyPath, text: String) -> (usize, Diagnostic) {
@@ -284,6 +345,28 @@ mod tests {
         }
     }
 
+    /// J6: a line of a text is taken neither for a key nor for a header.
+    #[test]
+    fn texts_of_several_lines_are_no_keys() {
+        for (text, place) in [
+            (
+                "[session]\nkeys = \"\"\"\nhunter2 = \\q\n\"\"\"\n",
+                "3: session.keys: ",
+            ),
+            ("[a]\nb = \"\"\"x\n[[hunter2]]\nä\u{1}\"\"\"\n", "4: a.b: "),
+            ("a = '''\n[hunter2]\nhunter2 = 1'''\nb = x\n", "4: b: "),
+            (
+                "[a]\nb = \"\"\"\n[a.hunter2]\nhunter2 = 1\\\"\"\"\"\"\"\nc = 1\nc = 2\n",
+                "6: a.c: it is already set in line 5",
+            ),
+        ] {
+            let (line, message) = error(text);
+            let message = format!("{line}: {message}");
+            assert!(message.starts_with(place), "{text}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
+        }
+    }
+
     #[test]
     fn tables_are_counted() {
         let text = "[[resource]]\n[[resource.rule]]\n[[resource]]\n[[resource.rule]]\n[[resource.rule]]\nname = x\n";
@@ -292,5 +375,8 @@ mod tests {
             "{}",
             error(text).1
         );
+        let long = format!("[{}]\nname = x\n", ["a"; 40].join("."));
+        let start = format!("{}.name: ", ["a"; 8].join("."));
+        assert!(error(&long).1.starts_with(&start), "{}", error(&long).1);
     }
 }

@@ -7,9 +7,9 @@ use figment::{
     value::{Dict, Map},
 };
 use serde::Deserialize as _;
-use toml_edit::{ImDocument, TomlError, de::Deserializer};
+use toml_edit::{ImDocument, de::Deserializer};
 
-use super::TomlLines;
+use super::{Diagnostic, TomlLines, syntax};
 
 pub(crate) struct TomlFile<'a> {
     document: ImDocument<&'a str>,
@@ -19,9 +19,11 @@ pub(crate) struct TomlFile<'a> {
 }
 
 impl<'a> TomlFile<'a> {
-    /// Parses the text of a file. Its name is only shown.
-    pub(crate) fn parse(name: &Path, text: &'a str) -> Result<Self, TomlError> {
-        let document = ImDocument::parse(text)?;
+    /// Parses the text of a file. Its name is only shown. Fails with the line and the error of the
+    /// first mistake in the syntax.
+    pub(crate) fn parse(name: &Path, text: &'a str) -> Result<Self, (usize, Diagnostic)> {
+        syntax::check_depth(text)?;
+        let document = ImDocument::parse(text).map_err(|error| syntax::diagnostic(text, &error))?;
         let lines = TomlLines::of(&document, text);
         Ok(Self {
             document,

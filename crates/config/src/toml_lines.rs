@@ -19,8 +19,9 @@ pub(crate) struct TomlLines {
 
 impl TomlLines {
     pub(crate) fn of(document: &ImDocument<&str>, text: &str) -> Self {
+        let line_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let mut walk = Walk {
-            text,
+            line_ends: line_ends.map(|(position, _)| position).collect(),
             found: Self::default(),
         };
         walk.table(document.as_table(), &KeyPath::default());
@@ -77,12 +78,13 @@ pub(super) fn line_at(text: &str, position: usize) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-struct Walk<'a> {
-    text: &'a str,
+struct Walk {
+    /// The positions of all line ends.
+    line_ends: Vec<usize>,
     found: TomlLines,
 }
 
-impl Walk<'_> {
+impl Walk {
     fn table(&mut self, table: &dyn TableLike, path: &KeyPath) {
         for (name, item) in table.iter() {
             let key = path.name(name);
@@ -132,9 +134,8 @@ impl Walk<'_> {
 
     fn add(&mut self, key: &KeyPath, span: Option<std::ops::Range<usize>>) {
         if let Some(span) = span {
-            self.found
-                .lines
-                .insert(key.clone(), line_at(self.text, span.start));
+            let ends = self.line_ends.partition_point(|end| *end < span.start);
+            self.found.lines.insert(key.clone(), 1 + ends);
         }
     }
 }

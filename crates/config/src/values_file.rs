@@ -9,7 +9,7 @@ use figment::{
 use serde::de::DeserializeOwned;
 
 use super::{
-    ConfigErrors, Diagnostic, KeyPath, TomlFile, TomlLines, nearest, syntax,
+    ConfigErrors, Diagnostic, KeyPath, TomlFile, TomlLines, nearest,
     type_names::{expected_type, type_of},
 };
 
@@ -21,10 +21,8 @@ use super::{
 /// expected type, and never the value, which may be a misplaced secret. A message of `T` itself is
 /// returned as it is.
 pub fn parse_values<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, ConfigErrors> {
-    let parsed = TomlFile::parse(file, text).map_err(|error| {
-        let (line, diagnostic) = syntax::diagnostic(text, &error);
-        ConfigErrors::of_file(file, Some(line), diagnostic)
-    })?;
+    let parsed = TomlFile::parse(file, text)
+        .map_err(|(line, diagnostic)| ConfigErrors::of_file(file, Some(line), diagnostic))?;
     Figment::from(&parsed).extract().map_err(|error| {
         let diagnostic = diagnostic(&error, &parsed.lines);
         ConfigErrors::of_file(file, Some(parsed.lines.line(&diagnostic.key)), diagnostic)

@@ -2,6 +2,9 @@
 
 use crate::KeyPath;
 
+/// The most names of a header that are examined. Those of known tables have fewer.
+const MAX_PARTS: usize = 8;
+
 /// Returns the table of the last header above a line, found without a parser because the file is
 /// invalid.
 pub(super) fn table_above(text: &str, line_number: usize) -> KeyPath {
@@ -15,7 +18,7 @@ pub(super) fn table_above(text: &str, line_number: usize) -> KeyPath {
     let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
     let mut path = KeyPath::default();
     let names = name(above[header]);
-    let parts: Vec<&str> = names.split('.').map(str::trim).collect();
+    let parts: Vec<&str> = names.split('.').map(str::trim).take(MAX_PARTS).collect();
     for end in 1..=parts.len() {
         path = path.name(parts[end - 1]);
         let array = parts[..end].join(".");

@@ -1,7 +1,10 @@
 //! Lists, tables in braces and texts of several lines that are not closed: a parser finds the error
 //! in a later line than the one to correct.
 
-use super::place::{is_header, key_of, table_above};
+use super::{
+    place::{is_header, key_of, table_above},
+    tokens::{Token, Tokens},
+};
 use crate::{KeyPath, schema, toml_lines::line_at};
 
 /// What is not closed, or lacks a comma.
@@ -110,66 +113,24 @@ enum Open {
 fn open_at(text: &str, position: usize) -> Option<Open> {
     let mut starts = Vec::new();
     let mut is_value = false;
-    let mut at = 0;
-    while at < position {
-        let rest = &text[at..];
-        let first = rest.chars().next()?;
-        at += match first {
-            '#' => rest.find('\n').unwrap_or(rest.len()),
-            '"' | '\'' => match string_length(rest) {
-                (_, Some(length)) => length,
-                (delimiter, None) if delimiter.len() == 3 => {
-                    return Some(Open::Text {
-                        start: at,
-                        delimiter,
-                    });
-                }
-                _ => return None,
-            },
-            _ => first.len_utf8(),
-        };
-        match first {
-            '=' => is_value = true,
-            '\n' if starts.is_empty() => is_value = false,
-            '[' | '{' if is_value => starts.push(at - 1),
-            ']' | '}' if is_value => {
+    for (start, token) in Tokens::of(text).take_while(|(start, _)| *start < position) {
+        let has_lines = token.has_lines();
+        match token {
+            Token::Text { end: Some(_), .. } => {}
+            Token::Text { delimiter, .. } if has_lines => {
+                return Some(Open::Text { start, delimiter });
+            }
+            Token::Text { .. } => return None,
+            Token::Mark('=') => is_value = true,
+            Token::Mark('\n') if starts.is_empty() => is_value = false,
+            Token::Mark('[' | '{') if is_value => starts.push(start),
+            Token::Mark(']' | '}') if is_value => {
                 starts.pop();
             }
-            _ => {}
+            Token::Mark(_) => {}
         }
     }
     Some(Open::Brackets(starts))
-}
-
-/// Returns the delimiter of the string at the start of a text, and the length of the string with
-/// its delimiters if it is closed (TOML 1.0, section String).
-fn string_length(text: &str) -> (&'static str, Option<usize>) {
-    let delimiters = ["\"\"\"", "'''", "\"", "'"];
-    let delimiter = delimiters.iter().find(|mark| text.starts_with(**mark));
-    let delimiter = *delimiter.unwrap_or(&"\"");
-    let mut is_escaped = false;
-    for (position, character) in text.char_indices().skip(delimiter.len()) {
-        if is_escaped {
-            is_escaped = false;
-        } else if character == '\\' && delimiter.starts_with('"') {
-            is_escaped = true;
-        } else if character == '\n' && delimiter.len() == 1 {
-            break;
-        } else if text[position..].starts_with(delimiter) {
-            let end = position + delimiter.len();
-            // A text of several lines can end with one or two quotes of its own.
-            let quotes = text[end..]
-                .bytes()
-                .take_while(|b| delimiter.as_bytes()[0] == *b);
-            let own = if delimiter.len() == 3 {
-                quotes.take(2).count()
-            } else {
-                0
-            };
-            return (delimiter, Some(end + own));
-        }
-    }
-    (delimiter, None)
 }
 
 #[cfg(test)]
