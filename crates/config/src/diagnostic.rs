@@ -77,7 +77,7 @@ impl std::fmt::Display for Diagnostic {
 impl std::error::Error for Diagnostic {}
 
 fn is_key(character: char) -> bool {
-    character.is_ascii_alphanumeric() || "_.[]".contains(character)
+    character.is_ascii_alphanumeric() || "_-.[]".contains(character)
 }
 
 /// Collects diagnostics about the keys of one table.
@@ -216,6 +216,18 @@ mod tests {
                 "upstream.http: no",
                 "resource[0].upstream.http",
                 "resource[0].upstream.http: no",
+            ),
+            (
+                "traces.headers",
+                "traces.headers.x-api-key: no",
+                "traces.headers.x-api-key",
+                "traces.headers.x-api-key: no",
+            ),
+            (
+                "listen",
+                "well-known: no",
+                "listen",
+                "listen: well-known: no",
             ),
             ("", "algorithms are bad", "", "algorithms are bad"),
             ("resource[1]", "a\n b", "resource[1]", "resource[1]: a b"),

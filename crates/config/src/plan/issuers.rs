@@ -163,14 +163,20 @@ fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
 
 /// The error of a proxy whose URL has another scheme than http and https, or no host.
 fn proxy_error(proxy: &Url) -> String {
-    let shown = shown_url(proxy.as_str());
+    let text = proxy.as_str();
+    // In `host:port:user:password`, the host is read as a scheme.
+    let shown = if !proxy.has_host() && text.matches(':').count() > 1 {
+        String::new()
+    } else {
+        format!(" = {:?}", shown_url(text))
+    };
     let fix = if proxy.scheme().starts_with("socks") {
         format!("SOCKS is not supported; write the URL of an HTTP proxy, such as \"{PROXY}\"")
     } else {
         // The host of `proxy:3128` was read as a scheme.
-        url_fix(proxy.as_str(), "http", PROXY)
+        url_fix(text, "http", PROXY)
     };
-    format!("proxy = {shown:?} is not an http or https URL with a host; {fix}")
+    format!("proxy{shown} is not an http or https URL with a host; {fix}")
 }
 
 /// Checks the settings together. Adds an error for each invalid one, and replaces it by its

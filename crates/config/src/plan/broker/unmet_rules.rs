@@ -4,7 +4,7 @@ use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_uuid;
 
 use super::unmapped_claims::first_name;
-use crate::{file::BrokerProvider, plan::warnings::claim_values};
+use crate::{file::BrokerProvider, plan::warnings::claim_values, toml_text};
 
 /// The claims that Google's ID tokens and user API can have:
 /// <https://developers.google.com/identity/openid-connect/openid-connect>.
@@ -98,7 +98,7 @@ fn warn_of_contradictions(provider: &BrokerProvider, key: &str, warnings: &mut V
             let all: Vec<String> = others
                 .iter()
                 .chain(values.iter())
-                .map(|value| format!("{value:?}"))
+                .map(|value| toml_text::string(value))
                 .collect();
             warnings.push(format!(
                 "{key}.allow[{number}] and allow[{first}] have no common value of {claim:?}, and users must meet all entries, so \

@@ -1,5 +1,7 @@
 //! Values of claim rules that cannot match: patterns and domains, where values are compared exactly.
 
+use crate::toml_text;
+
 /// Claims whose values have an `@`.
 const ADDRESSES: [&str; 2] = ["email", "upn"];
 /// Claims whose values can have an `@`.
@@ -15,10 +17,11 @@ pub(in crate::plan) fn warn(key: &str, claim: &str, one_of: &[String], warnings:
             .unwrap_or(value);
         let is_domain = domain.contains('.') && !domain.contains(['@', '*', '/', ' ']);
         if is_domain && (domain.len() < value.len() || is_address) {
+            let domain = toml_text::string(domain);
             let fix = if is_address || POSSIBLE_ADDRESSES.contains(&claim) {
-                format!("write domain = [{domain:?}] in place of one_of")
+                format!("write domain = [{domain}] in place of one_of")
             } else {
-                format!("write one_of = [{domain:?}]")
+                format!("write one_of = [{domain}]")
             };
             warnings.push(format!(
                 "{key}.one_of has {value:?}, and values are compared exactly with the whole claim, so that no user has it; {fix}"
@@ -53,6 +56,11 @@ mod tests {
                 "groups",
                 "*@example.com",
                 "write one_of = [\"example.com\"]",
+            ),
+            (
+                "email",
+                "@soft\u{ad}hyphen.example",
+                "write domain = [\"soft\\u00ADhyphen.example\"]",
             ),
             ("groups", "mcp-*", "write each value"),
             ("groups", "*", "write each value"),

@@ -6,7 +6,7 @@ use crate::{
     Config,
     file::{Claim, Issuer, Resource},
     plan::url_fix::web_fix,
-    shown_url,
+    shown_url, toml_text,
 };
 use url::Url;
 
@@ -29,9 +29,10 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             let path = path.trim_end_matches('/');
             let path = if path.is_empty() { "/mcp" } else { path };
             warnings.push(format!(
-                "{key}.endpoint = {:?} has a `*`, and paths are compared exactly; write {path:?}, and another [[resource]] for \
+                "{key}.endpoint = {:?} has a `*`, and paths are compared exactly; write {}, and another [[resource]] for \
                  each further path",
-                resource.endpoint
+                resource.endpoint,
+                toml_text::string(path)
             ));
         }
         if let Some(documentation) = &resource.resource_documentation
@@ -89,7 +90,9 @@ fn warn_of_reversed_headers(resource: &Resource, key: &str, warnings: &mut Vec<S
         if is_header(claim) && !is_header(header) {
             warnings.push(format!(
                 "{key}.identity_headers has {header:?} = {claim:?}, which sends the claim {claim:?} in the header {header:?}; to \
-                 send the claim {header:?}, write {claim:?} = {header:?}"
+                 send the claim {header:?}, write {} = {}",
+                toml_text::string(claim),
+                toml_text::string(header)
             ));
         }
     }
@@ -98,8 +101,8 @@ fn warn_of_reversed_headers(resource: &Resource, key: &str, warnings: &mut Vec<S
 /// Warns of a path into an object that is written with dots.
 fn dotted(key: &str, claim: &str) -> Option<String> {
     OBJECTS.iter().any(|object| claim.starts_with(object)).then(|| {
-        let pointer = claim.replace('.', "/");
-        format!("{key} has {claim:?}, which is a claim of exactly this name; for a member of an object, write \"/{pointer}\"")
+        let pointer = toml_text::string(&format!("/{}", claim.replace('.', "/")));
+        format!("{key} has {claim:?}, which is a claim of exactly this name; for a member of an object, write {pointer}")
     })
 }
 
