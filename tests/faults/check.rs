@@ -130,7 +130,8 @@ async fn readable_session_keys_cause_a_warning() {
             .stdout
             .lines()
             .filter(|line| line.starts_with("warning: "));
-        let is_about = |line: &str| line.contains("session.keys[0]") && line.contains("chmod 600");
+        let is_about =
+            |line: &str| line.contains("session.keys[0]") && line.contains("run `chmod ");
         assert_eq!(warnings.any(is_about), is_warned, "{mode:o}: {checked:?}");
     }
     fs::set_permissions(keys.path(), fs::Permissions::from_mode(0o644)).unwrap();

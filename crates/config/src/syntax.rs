@@ -100,7 +100,11 @@ fn in_string(
     let first = line_at(text, string.start);
     let line = text.lines().nth(first - 1).unwrap_or_default();
     let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
-    let fix = "write each backslash twice, or begin and end the text with ''' and not with \"\"\"";
+    let fix = if problem.contains("escape") || problem.contains("unicode") {
+        "write each backslash twice, or begin and end the text with ''' and not with \"\"\""
+    } else {
+        "remove the character that a text cannot have"
+    };
     at(
         line_number,
         table_above(text, first).join(&key_of(line)),
@@ -348,21 +352,32 @@ mod tests {
     /// J6: a line of a text is taken neither for a key nor for a header.
     #[test]
     fn texts_of_several_lines_are_no_keys() {
-        for (text, place) in [
+        for (text, place, fix) in [
             (
                 "[session]\nkeys = \"\"\"\nhunter2 = \\q\n\"\"\"\n",
                 "3: session.keys: ",
+                "backslash twice",
             ),
-            ("[a]\nb = \"\"\"x\n[[hunter2]]\nä\u{1}\"\"\"\n", "4: a.b: "),
-            ("a = '''\n[hunter2]\nhunter2 = 1'''\nb = x\n", "4: b: "),
+            (
+                "[a]\nb = \"\"\"x\n[[hunter2]]\nä\u{1}\"\"\"\n",
+                "4: a.b: ",
+                "remove the character",
+            ),
+            (
+                "a = '''\n[hunter2]\nhunter2 = 1'''\nb = x\n",
+                "4: b: ",
+                "double quotes",
+            ),
             (
                 "[a]\nb = \"\"\"\n[a.hunter2]\nhunter2 = 1\\\"\"\"\"\"\"\nc = 1\nc = 2\n",
                 "6: a.c: it is already set in line 5",
+                "remove one",
             ),
         ] {
             let (line, message) = error(text);
             let message = format!("{line}: {message}");
             assert!(message.starts_with(place), "{text}: {message}");
+            assert!(message.contains(fix), "{text}: {message}");
             assert!(!message.contains("hunter2"), "{message}");
         }
     }

@@ -53,13 +53,13 @@ struct Access {
 }
 
 impl Access {
-    /// Returns the change of the mode that leaves the file readable for the user who needs it.
-    /// `change` removes only what is too much.
-    fn fix(&self, change: &str) -> String {
+    /// Returns the fix: `of_others` for a file that another user can need, whom `chmod 600` would
+    /// keep from reading it.
+    fn fix(&self, of_others: &'static str) -> &'static str {
         if self.user == ROOT || self.owner != self.user {
-            format!("give it the group of the user who reads it, and run `chmod {change}` on it")
+            of_others
         } else {
-            "run `chmod 600` on it".to_owned()
+            "run `chmod 600` on it"
         }
     }
 }
@@ -133,10 +133,11 @@ fn warning(key: &str, file: &Path, access: &Access) -> Option<String> {
     let shown = file.display();
     let Access { owner, user, .. } = *access;
     if access.mode & WRITABLE != 0 {
-        let fix = access.fix("go-w");
+        let fix = access.fix("run `chmod go-w` on it");
         Some(format!("{key}: other users can write {shown}; {fix}"))
     } else if access.mode & READABLE != 0 && !access.is_container {
-        let fix = access.fix("o-rwx");
+        let fix = access
+            .fix("let its group be that of the user who reads it, and run `chmod o-rwx` on it");
         Some(format!(
             "{key}: every user of this machine can read {shown}; {fix}"
         ))
@@ -180,7 +181,7 @@ mod tests {
             (0o660, 1000, 1000, "; run `chmod 600` on it"),
             (0o644, 0, 1000, ", and run `chmod o-rwx` on it"),
             (0o644, 0, 0, ", and run `chmod o-rwx` on it"),
-            (0o664, 0, 1000, ", and run `chmod go-w` on it"),
+            (0o664, 0, 1000, "; run `chmod go-w` on it"),
             (0o600, 1001, 1000, "; run `chown` on it"),
         ] {
             let warning = warned(mode, owner, user, false);
