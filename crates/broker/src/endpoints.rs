@@ -45,6 +45,12 @@ impl Broker {
         path.starts_with(Route::PREFIX) || self.metadata_paths.iter().any(|other| **other == *path)
     }
 
+    /// Returns whether this is the path of its metadata or of its public keys, which depend on no
+    /// record.
+    pub fn is_document(&self, path: &str) -> bool {
+        matches!(self.route(path), Some(Route::Metadata | Route::Keys))
+    }
+
     /// Answers a request with a complete body of at most [`MAX_BODY`](Self::MAX_BODY) bytes.
     /// `address` is that of the client. The caller has checked `Host`.
     ///

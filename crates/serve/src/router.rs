@@ -65,6 +65,9 @@ impl Handler for Router {
         }
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
             return match BrokerCall::new(&state, &request, peer) {
+                Some(call) if call.needs_records(&request) && rejects_all(&state) => {
+                    replicas_unreachable(&state, &request, peer)
+                }
                 Some(call) => RouterFuture::Broker {
                     future: Box::pin(call.respond(request)),
                 },
@@ -73,15 +76,8 @@ impl Handler for Router {
                 },
             };
         };
-        if state
-            .process()
-            .replicas
-            .as_ref()
-            .is_some_and(Replicas::rejects_all)
-        {
-            return RouterFuture::Local {
-                response: Some(local_response::replicas_unreachable(&state, &request, peer)),
-            };
+        if rejects_all(&state) {
+            return replicas_unreachable(&state, &request, peer);
         }
         if state.broker().is_some() && asks_for_service_worker(request.headers()) {
             return RouterFuture::Local {
@@ -95,6 +91,22 @@ impl Handler for Router {
             router: self.clone(),
             peer,
         }
+    }
+}
+
+/// Returns whether requests are rejected now because other replicas cannot be asked what ended.
+fn rejects_all(state: &ServerState) -> bool {
+    let replicas = state.process().replicas.as_ref();
+    replicas.is_some_and(Replicas::rejects_all)
+}
+
+fn replicas_unreachable<B>(
+    state: &ServerState,
+    request: &Request<B>,
+    peer: SocketAddr,
+) -> RouterFuture {
+    RouterFuture::Local {
+        response: Some(local_response::replicas_unreachable(state, request, peer)),
     }
 }
 

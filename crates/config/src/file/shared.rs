@@ -20,7 +20,8 @@ pub struct SharedStore {
     #[schemars(example = "/etc/portcullis/redis-ca.pem")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
-    /// Answers 503 to every request while Redis cannot be used.
+    /// Answers 503 to every request for a resource or the broker, except for the broker's metadata
+    /// and public keys, while Redis cannot be used. Open event streams are not ended.
     #[serde(default)]
     pub strict: bool,
     /// Confirms that Redis keeps the records of the broker: `appendonly yes`, `appendfsync always`

@@ -18,7 +18,7 @@ use crate::{
 pub struct ReplicasPlan {
     /// The connection.
     pub redis: RedisSettings,
-    /// Whether every request gets 503 while Redis cannot be used.
+    /// Whether every request for a resource or the broker gets 503 while Redis cannot be used.
     pub strict: bool,
     /// Whether the durability of Redis is confirmed, so that it is not checked for the broker.
     pub assumes_durable: bool,

@@ -91,13 +91,12 @@ impl TestServer {
     }
 
     fn build(plan: &Plan, persistence: BrokerPersistence, observers: Observers) -> Self {
-        let (process, _) = Process::new(
-            plan,
-            crate::Product::default(),
-            Arc::new(SystemClock::new()),
-            observers,
-            &mut SessionPersistence::in_memory(plan),
-        );
+        let clock = Arc::new(SystemClock::new());
+        let mut sessions = SessionPersistence::in_memory(plan)
+            .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)
+            .unwrap();
+        let product = crate::Product::default();
+        let (process, _) = Process::new(plan, product, clock, observers, &mut sessions);
         let process = process.with_broker(Some(BrokerProcess::new(persistence)));
         let state = ServerState::new(plan, &process, None).unwrap();
         state.receive_broker_ends();

@@ -61,6 +61,11 @@ impl BrokerCall {
         })
     }
 
+    /// Returns whether the answer depends on records, which other replicas may have changed.
+    pub(crate) fn needs_records<B>(&self, request: &Request<B>) -> bool {
+        !self.broker.is_document(request.uri().path())
+    }
+
     /// Returns the address of the client.
     #[cfg(test)]
     pub(crate) fn address(&self) -> IpAddr {

@@ -72,6 +72,49 @@ async fn other_paths_are_not_found() {
     assert_eq!(server.get("/healthz").await.status(), 200);
 }
 
+/// A strict replica that cannot reach Redis does not say that a token is active which may have ended
+/// elsewhere, nor anything else that depends on records. Its documents do not.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn a_strict_replica_answers_nothing_from_memory() {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        format!("{{ file = {path:?} }}")
+    };
+    let broker_keys = file(
+        "broker",
+        &portcullis_broker::BrokerKeys::generate().unwrap(),
+    );
+    let session_keys = file("sessions", &"a".repeat(43));
+    let shared = format!(
+        "[shared]\nredis = \"redis://127.0.0.1:1\"\nstrict = true\n[session]\nkeys = [{session_keys}]\n\
+         [broker]\nkeys = {broker_keys}\nintrospection = [{{ client_id = \"reports\", client_secret = {{ env = \"PATH\" }}, \
+         resource = \"/mcp\" }}]"
+    );
+    let plan = plan(&[("[broker]", &shared)]);
+    let persistence = BrokerPersistence::in_memory(&plan, Arc::new(SystemClock::new()));
+    let server = TestServer::with(&plan, persistence.unwrap());
+    for target in ["/oauth/introspect", "/oauth/revoke", "/oauth/token"] {
+        let response = server.request("POST", target, "").await;
+        assert_eq!(response.status(), 503, "{target}");
+        assert_eq!(response.header("retry-after"), Some("1"));
+    }
+    assert_eq!(server.get("/oauth/authorize").await.status(), 503);
+    assert_eq!(server.get("/mcp").await.status(), 503);
+    for target in [
+        "/oauth/jwks",
+        "/.well-known/oauth-authorization-server/mcp",
+        "/healthz",
+    ] {
+        assert_eq!(server.get(target).await.status(), 200, "{target}");
+    }
+}
+
 /// DNS rebinding: a request for another host does not reach the broker.
 #[tokio::test]
 async fn other_hosts_are_refused() {
