@@ -197,6 +197,7 @@ impl Broker {
         }
         let parameter = |name| params.get(name).map_err(|_| SignInError::Failed);
         if let Some(error) = parameter("error")? {
+            provider.check_response_issuer(parameter("iss")?).await?;
             return Err(match error {
                 "access_denied" | "consent_required" | "interaction_required" => {
                     SignInError::Denied

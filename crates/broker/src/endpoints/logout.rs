@@ -41,7 +41,12 @@ impl Broker {
             .get(position)
             .ok_or(invalid("there is no such provider"))?;
         let token = provider.verify_logout_token(token).await.map_err(|error| {
-            self.provider_failed(provider.name(), &error, None);
+            // Anybody can send one, so that it is no failure of the provider.
+            tracing::info!(
+                provider.name = provider.name(),
+                error.code = error.code(),
+                "a logout token is rejected: {error}"
+            );
             invalid("the logout token is not valid")
         })?;
         let name = provider.name();

@@ -170,6 +170,50 @@ async fn a_mix_up_of_two_providers() {
     }
 }
 
+/// PR2: an error of another provider is not taken for one of this provider (RFC 9207 section 2.4).
+#[tokio::test]
+async fn an_error_of_another_provider() {
+    let setup = Setup::with(two_providers);
+    let client = setup.client().await;
+    for (iss, expected, code) in [
+        (PROVIDER, "temporarily_unavailable", "provider.unreachable"),
+        (OTHER, "access_denied", "provider.issuer_mismatch"),
+    ] {
+        let mut browser = Browser::new(&setup);
+        let url = at_provider(&mut browser, &client).await;
+        let state = param(&url, "state").unwrap();
+        let params = [
+            ("error", "temporarily_unavailable"),
+            ("state", state.as_str()),
+            ("iss", iss),
+        ];
+        let response = browser.callback(&params).await;
+        assert_eq!(error_at_client(&response).as_deref(), Some(expected));
+        assert!(setup.events.contains(code), "{iss}: {code}");
+    }
+}
+
+/// PR2: a provider that announces `iss` sends it with errors as well.
+#[tokio::test]
+async fn an_error_without_the_announced_issuer() {
+    let setup = Setup::new();
+    let metadata = setup.provider.issuer.metadata_json();
+    let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+    metadata["authorization_response_iss_parameter_supported"] = json!(true);
+    for path in ["openid-configuration", "oauth-authorization-server"] {
+        let url = format!("{PROVIDER}/.well-known/{path}");
+        setup.network.serve(url, 200, metadata.to_string());
+    }
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let url = at_provider(&mut browser, &client).await;
+    let state = param(&url, "state").unwrap();
+    let params = [("error", "server_error"), ("state", state.as_str())];
+    let response = browser.callback(&params).await;
+    assert_eq!(error_at_client(&response).as_deref(), Some("access_denied"));
+    assert!(setup.events.contains("provider.issuer_mismatch"));
+}
+
 /// PR3: an ID token of another client, issuer, sign-in, key or time signs no user in.
 #[tokio::test]
 async fn forged_id_tokens() {

@@ -323,6 +323,9 @@ async fn forged_logouts() {
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{name}");
     }
     assert!(!is_ended(&setup, &tokens));
+    // Anybody can send them, so that they are rejected requests, and no failures of the provider.
+    assert_eq!(setup.events.count("ProviderFailed"), 0);
+    assert_eq!(setup.events.count("Rejected { endpoint: \"logout\""), 13);
     // A token of another session, and then the same again for a new sign-in.
     let valid = valid.sign();
     assert_eq!(log_out(&setup, &valid).await.status(), StatusCode::OK);
