@@ -19,6 +19,7 @@ pub(crate) use consent::{ClientView, ConsentPage, ProviderView, ResourceView, Sc
 pub(crate) use continue_page::ContinuePage;
 pub(crate) use decision::Decision;
 pub(crate) use error_page::ErrorPage;
+pub(crate) use headers::Page;
 pub(crate) use layout::Layout;
 pub(crate) use no_cookie::NoCookiePage;
 pub(crate) use other_machine::OtherMachinePage;

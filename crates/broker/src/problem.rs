@@ -5,28 +5,53 @@ use http::{HeaderValue, Response, StatusCode, header::RETRY_AFTER};
 use portcullis_authorization_server::random_secret;
 use portcullis_guard::limit::LimitExceeded;
 use portcullis_identity_provider::ProviderError;
+use portcullis_reason_codes::ReasonCodes;
 
 use crate::{
     Broker,
-    pages::{ErrorPage, UnknownClientPage},
+    pages::{ErrorPage, NoCookiePage, Page, UnknownClientPage},
 };
 
 /// What a user sees if the browser cannot be redirected to the client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, ReasonCodes)]
 pub(crate) enum Problem {
+    /// The client address opened too many pages.
+    #[code = "page.too_many_requests"]
     TooManyRequests(LimitExceeded),
+    /// The client is not registered, or no longer.
+    #[code = "page.unknown_client"]
     UnknownClient,
-    /// The request of the client cannot be trusted, for the reason in this sentence.
+    /// The client or its redirect URI cannot be used, for the reason in the log line.
+    #[code = "page.request_untrusted"]
     Untrusted(&'static str),
-    ClientUnavailable,
+    /// The client's document is out of reach, or the records cannot be read. The log line has the
+    /// reason.
+    #[code = "page.client_unavailable"]
+    ClientUnavailable(&'static str),
+    /// The answer to a consent page comes from another origin.
+    #[code = "page.cross_origin"]
     CrossOrigin,
+    /// The answer to a consent page is not one that the page sends.
+    #[code = "page.form_malformed"]
     MalformedForm,
+    /// The consent page was opened more than half an hour ago, in another browser, or before a key was
+    /// removed.
+    #[code = "page.form_expired"]
     FormExpired,
+    /// The redirect URI of the client is not allowed any more.
+    #[code = "page.redirect_not_usable"]
     RedirectNotUsable,
+    /// The browser sent no cookie of this server.
+    #[code = "page.no_cookie"]
+    NoCookie,
+    /// The sign-in has expired, was completed before, or did not begin here.
+    #[code = "page.sign_in_unknown"]
     UnknownTransaction,
-    /// The provider cannot be reached, or its metadata cannot be used.
-    Provider,
+    /// The records cannot be read or written.
+    #[code = "page.store_unavailable"]
     StoreUnavailable,
+    /// The server failed.
+    #[code = "page.server_error"]
     ServerError,
 }
 
@@ -37,6 +62,13 @@ struct Text {
     remedy: &'static str,
 }
 
+/// The page about a provider that cannot be reached, or whose metadata cannot be used.
+const PROVIDER: Text = Text {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    title: "You cannot sign in now",
+    reason: "The identity provider cannot be reached, or gave an answer that this server does not accept.",
+    remedy: TRY_LATER,
+};
 const START_AGAIN: &str = "Start again in your application.";
 const TRY_LATER: &str = "Try again in a few minutes.";
 
@@ -67,7 +99,7 @@ impl Problem {
                 reason,
                 START_AGAIN,
             ),
-            Self::ClientUnavailable => text(
+            Self::ClientUnavailable(_) => text(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "You cannot sign in now",
                 "This server cannot find out now which application sent you here.",
@@ -97,17 +129,17 @@ impl Problem {
                 "The operator of this server no longer allows the place to which the answer would go.",
                 "Ask the operator of this server.",
             ),
+            Self::NoCookie => text(
+                StatusCode::BAD_REQUEST,
+                "This browser kept no cookie",
+                "You were not signed in, because the answer cannot be matched with your request.",
+                START_AGAIN,
+            ),
             Self::UnknownTransaction => text(
                 StatusCode::BAD_REQUEST,
                 "This sign-in is not known",
                 "The sign-in took more than ten minutes, was completed before, or did not start at this server.",
                 START_AGAIN,
-            ),
-            Self::Provider => text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "You cannot sign in now",
-                "The identity provider cannot be reached, or gave an answer that this server does not accept.",
-                TRY_LATER,
             ),
             Self::StoreUnavailable => text(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -123,6 +155,14 @@ impl Problem {
             ),
         }
     }
+
+    /// Returns why, for the log.
+    fn cause(self) -> &'static str {
+        match self {
+            Self::ClientUnavailable(cause) => cause,
+            _ => self.text().reason,
+        }
+    }
 }
 
 /// Returns a reference with which an operator finds the log line of what a user sees. Empty if the
@@ -136,12 +176,30 @@ impl Broker {
     pub(crate) fn problem(&self, problem: &Problem) -> Response<Bytes> {
         let (reference, text) = (reference(), problem.text());
         tracing::info!(
+            error.code = problem.code(),
             page.reference = &*reference,
             page.status = text.status.as_u16(),
-            "displayed a page about a problem: {}",
-            text.title
+            "displayed the page {:?}: {}",
+            text.title,
+            problem.cause()
         );
-        self.problem_page(problem, &reference)
+        let page = match problem {
+            Problem::UnknownClient => UnknownClientPage {
+                correlation_id: &reference,
+            }
+            .render(&self.layout),
+            Problem::NoCookie => NoCookiePage {
+                correlation_id: &reference,
+            }
+            .render(&self.layout),
+            _ => self.error_page(&text, &reference),
+        };
+        let mut response = page.into_response(text.status);
+        if let Problem::TooManyRequests(exceeded) = problem {
+            let seconds = HeaderValue::from(exceeded.retry_after_secs());
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
     }
 
     /// Returns the page about a provider to which the browser cannot be sent. The log line about the
@@ -153,29 +211,17 @@ impl Broker {
     ) -> Response<Bytes> {
         let reference = reference();
         self.provider_failed(provider, error, Some(&reference));
-        self.problem_page(&Problem::Provider, &reference)
+        self.error_page(&PROVIDER, &reference)
+            .into_response(PROVIDER.status)
     }
 
-    fn problem_page(&self, problem: &Problem, reference: &str) -> Response<Bytes> {
-        let text = problem.text();
-        let page = match problem {
-            Problem::UnknownClient => UnknownClientPage {
-                correlation_id: reference,
-            }
-            .render(&self.layout),
-            _ => ErrorPage {
-                title: text.title,
-                reason: text.reason,
-                remedy: text.remedy,
-                correlation_id: reference,
-            }
-            .render(&self.layout),
-        };
-        let mut response = page.into_response(text.status);
-        if let Problem::TooManyRequests(exceeded) = problem {
-            let seconds = HeaderValue::from(exceeded.retry_after_secs());
-            response.headers_mut().insert(RETRY_AFTER, seconds);
+    fn error_page(&self, text: &Text, reference: &str) -> Page {
+        ErrorPage {
+            title: text.title,
+            reason: text.reason,
+            remedy: text.remedy,
+            correlation_id: reference,
         }
-        response
+        .render(&self.layout)
     }
 }

@@ -39,10 +39,6 @@ pub enum ProviderError {
     #[error("users of this tenant may not sign in")]
     #[code = "provider.tenant_not_allowed"]
     TenantNotAllowed,
-    /// A rule needs groups that the provider left out because there are too many.
-    #[error("the identity provider left out the user's groups, because there are too many")]
-    #[code = "provider.groups_overage"]
-    GroupsOverage,
 }
 
 impl ProviderError {

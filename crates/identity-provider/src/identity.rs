@@ -6,8 +6,6 @@ use portcullis_metadata::UnixTime;
 use portcullis_verifier::claim_at;
 use serde_json::{Map, Value};
 
-use crate::ProviderError;
-
 /// A user that a provider identified. `Debug` prints the subject alone, because the rest describes
 /// a person.
 #[derive(Clone, PartialEq)]
@@ -32,14 +30,18 @@ pub struct Identity {
     pub has_id_token: bool,
 }
 
+/// The provider left a claim out, because it has too many values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the identity provider left the claim out, because it has too many values")]
+pub struct OmittedClaim;
+
 impl Identity {
     /// Returns a claim for a rule, by its name or by a JSON pointer (RFC 6901). `None` if the user
     /// does not have it.
     ///
     /// # Errors
-    /// Fails with [`ProviderError::GroupsOverage`] if the provider left the claim out, so that a
-    /// rule cannot be evaluated.
-    pub fn claim(&self, path: &str) -> Result<Option<&Value>, ProviderError> {
+    /// Fails if the provider left the claim out, so that a rule cannot be evaluated.
+    pub fn claim(&self, path: &str) -> Result<Option<&Value>, OmittedClaim> {
         let name = match path.strip_prefix('/') {
             Some(pointer) => {
                 let name = pointer.split('/').next().unwrap_or_default();
@@ -51,9 +53,9 @@ impl Identity {
         Ok(claim_at(&self.claims, path))
     }
 
-    fn check_not_omitted(&self, name: &str) -> Result<(), ProviderError> {
+    fn check_not_omitted(&self, name: &str) -> Result<(), OmittedClaim> {
         if self.omitted_claims.iter().any(|omitted| **omitted == *name) {
-            Err(ProviderError::GroupsOverage)
+            Err(OmittedClaim)
         } else {
             Ok(())
         }

@@ -17,7 +17,7 @@ mod tokens;
 mod unreachable;
 
 pub use error::ProviderError;
-pub use identity::Identity;
+pub use identity::{Identity, OmittedClaim};
 pub use kind::ProviderKind;
 pub use kinds::Quirk;
 pub use portcullis_verifier::LogoutToken;

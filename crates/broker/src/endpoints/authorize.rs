@@ -64,7 +64,7 @@ impl Broker {
             }
             Err(AuthorizationError::Unavailable(reason)) => {
                 self.rejected("authorize", "temporarily_unavailable", reason);
-                self.problem(&Problem::ClientUnavailable)
+                self.problem(&Problem::ClientUnavailable(reason))
             }
             Err(AuthorizationError::Returned {
                 redirect,

@@ -14,7 +14,7 @@ use crate::{
     Broker,
     access::{Access, AccessDenial},
     observer::BrokerEvent,
-    pages::{NoCookiePage, OtherMachinePage, RedirectTarget},
+    pages::{OtherMachinePage, RedirectTarget},
     problem::{Problem, reference},
     records::SignInRecord,
     sign_in::{Memory, RememberedConsent, Transaction, TransactionError, cookie_name},
@@ -72,8 +72,7 @@ impl SignInError {
                 TemporarilyUnavailable,
                 "this server does not accept the answer of the identity provider; try again, or tell the operator of this server",
             ),
-            Self::Access(_)
-            | Self::Provider(ProviderError::TenantNotAllowed | ProviderError::GroupsOverage) => (
+            Self::Access(_) | Self::Provider(ProviderError::TenantNotAllowed) => (
                 AccessDenied,
                 "this account may not use this server; sign in with another account, or ask the operator of this server for access",
             ),
@@ -120,10 +119,7 @@ impl Broker {
                     "no_cookie",
                     "the browser has no cookie of the sign-in",
                 );
-                let page = NoCookiePage { url: None };
-                return page
-                    .render(&self.layout)
-                    .into_response(StatusCode::BAD_REQUEST);
+                return self.problem(&Problem::NoCookie);
             }
             Err(TransactionError::Store(error)) => {
                 self.store_failed(&error);
@@ -310,19 +306,18 @@ impl Broker {
     /// Logs and reports a failed sign-in, in one line with the reference that the user sees.
     fn sign_in_failed(&self, transaction: &Transaction, error: &SignInError, reference: &str) {
         match error {
-            SignInError::Store(error) => return self.store_failed_for(error, Some(reference)),
+            SignInError::Store(error) => self.store_failed_for(error, Some(reference)),
             SignInError::Provider(error @ ProviderError::ApplicationRejected(_)) => {
                 return self.provider_failed(&transaction.provider, error, Some(reference));
             }
-            _ => {}
+            _ => tracing::info!(
+                provider.name = &*transaction.provider,
+                client.id = &*transaction.request.client_id,
+                error.code = error.code(),
+                page.reference = reference,
+                "a sign-in failed: {error}"
+            ),
         }
-        tracing::info!(
-            provider.name = &*transaction.provider,
-            client.id = &*transaction.request.client_id,
-            error.code = error.code(),
-            page.reference = reference,
-            "a sign-in failed: {error}"
-        );
         self.observe(&BrokerEvent::ProviderFailed {
             provider: &transaction.provider,
             code: error.code(),

@@ -15,7 +15,7 @@ use super::BrokerRequest;
 use crate::{
     Broker,
     observer::BrokerEvent,
-    pages::{ContinuePage, Decision, NoCookiePage},
+    pages::{ContinuePage, Decision},
     problem::Problem,
     sign_in::{
         ConsentForm, LIFETIME, Memory, PendingRequest, Transaction, cookie_name, surplus_cookies,
@@ -41,10 +41,7 @@ impl Broker {
             return self.problem(&Problem::MalformedForm);
         };
         let Some(browser) = self.browser(request) else {
-            let page = NoCookiePage { url: None };
-            return page
-                .render(&self.layout)
-                .into_response(StatusCode::BAD_REQUEST);
+            return self.problem(&Problem::NoCookie);
         };
         let sealed = form.get("request").ok().flatten().unwrap_or_default();
         let Some(answered) = ConsentForm::open(&self.keys, browser, sealed, self.clock.now())

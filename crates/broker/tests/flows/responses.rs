@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     authorization::{OTHER, changed, error_at_client},
+    log::Log,
     support::{Browser, ISSUER, Setup, encode, json_of, param, request, resource, text_of},
 };
 
@@ -198,5 +199,54 @@ async fn parameters_for_the_provider() {
     );
     for (_, value) in url.query_pairs() {
         assert!(!value.contains(&client.id));
+    }
+}
+
+/// The reference on a page about a problem is in the log, in one line with a code and the cause.
+#[tokio::test]
+async fn a_page_about_a_problem_is_in_the_log() {
+    let (log, _guard) = Log::here();
+    let setup = Setup::new();
+    let client = setup.client().await;
+    let mut browser = Browser::new(&setup);
+    let page = browser.authorize(&client.request()).await;
+    browser.cookies.clear();
+    let elsewhere = changed(&client, &[("redirect_uri", "https://evil.example/")]);
+    let elsewhere = format!("/oauth/authorize?{}", encode(&elsewhere));
+    for (response, code, cause) in [
+        (
+            setup.get("/oauth/callback/idp").await,
+            "page.sign_in_unknown",
+            "did not start at this server",
+        ),
+        (
+            setup.get("/oauth/authorize?client_id=unknown").await,
+            "page.unknown_client",
+            "does not know the application",
+        ),
+        (
+            setup.get(&elsewhere).await,
+            "page.request_untrusted",
+            "not one that the client registered",
+        ),
+        (
+            browser.decide(&page, "allow:idp").await,
+            "page.no_cookie",
+            "cannot be matched",
+        ),
+    ] {
+        let text = text_of(&response);
+        let (_, reference) = text.split_once("give this reference: <code>").unwrap();
+        let (reference, _) = reference.split_once("</code>").unwrap();
+        let lines = log.lines();
+        let about: Vec<_> = lines
+            .iter()
+            .filter(|line| line.contains(reference))
+            .collect();
+        assert_eq!(about.len(), 1, "{code}: {lines:?}");
+        assert!(
+            about[0].contains(code) && about[0].contains(cause),
+            "{code}: {about:?}"
+        );
     }
 }

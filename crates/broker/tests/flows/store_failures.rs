@@ -114,6 +114,11 @@ async fn a_store_that_fails_during_the_sign_in() {
         Some("temporarily_unavailable")
     );
     assert!(!setup.events.contains("SignedIn"));
+    assert!(
+        setup
+            .events
+            .contains("ProviderFailed { provider: \"idp\", code: \"store.failed\" }")
+    );
 }
 
 /// ST4, US5: a logout that could not be stored can be sent again, and assertions of clients leave
