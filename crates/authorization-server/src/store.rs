@@ -180,6 +180,10 @@ pub enum StoreError {
     #[error("the store failed")]
     #[code = "store.failed"]
     Failed(#[source] Box<dyn Error + Send + Sync>),
+    /// A record cannot be opened: it was sealed with another key, or was changed.
+    #[error("a record of the store cannot be opened")]
+    #[code = "store.record_unreadable"]
+    Unreadable(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl From<StoreError> for ErrorResponse {
@@ -187,7 +191,7 @@ impl From<StoreError> for ErrorResponse {
         match error {
             StoreError::GrantEnded => Self::new(ErrorCode::InvalidGrant, "the session has ended"),
             StoreError::Random(error) => error.into(),
-            StoreError::Full | StoreError::Failed(_) => Self::new(
+            StoreError::Full | StoreError::Failed(_) | StoreError::Unreadable(_) => Self::new(
                 ErrorCode::TemporarilyUnavailable,
                 "the server cannot store the result; try again later",
             ),

@@ -1,6 +1,6 @@
 //! [`Broker`]: everything that the endpoints share.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use portcullis_authorization_server::{
@@ -27,7 +27,7 @@ use crate::{
     records::{CLIENTS, GRANTS, OwnerRecord, SharedGrantEnd},
     rejected_application::ApplicationWarnings,
     settings::BrokerSettings,
-    store::{BrokerStore, EndListener, EndedGrant, sealed_records::SealedRecords},
+    store::{BrokerStore, EndListener, EndedGrant, log_failure, sealed_records::SealedRecords},
 };
 
 /// An authorization server in front of identity providers. It answers the requests of clients and
@@ -135,12 +135,8 @@ impl Broker {
                 is_loopback(&base_url),
             )
         });
-        let access_tokens = AccessTokens::new(
-            settings.issuer.clone(),
-            Arc::clone(&parts.keys),
-            settings.lifetimes.access_token,
-            Arc::clone(&parts.clock),
-        );
+        let access_tokens =
+            AccessTokens::new(&settings, Arc::clone(&parts.keys), Arc::clone(&parts.clock));
         Ok(Arc::new(Self {
             metadata: metadata(&settings, &base_url).ok_or(invalid("the issuer has a path"))?,
             metadata_paths: metadata_paths(&settings),
@@ -269,13 +265,7 @@ impl Broker {
 
     /// As [`store_failed`](Self::store_failed), with the reference that the user sees.
     pub(crate) fn store_failed_for(&self, error: &StoreError, reference: Option<&str>) {
-        let source = error.source().unwrap_or(error);
-        tracing::error!(
-            error.code = error.code(),
-            error = source,
-            page.reference = reference,
-            "the broker cannot use its store: {error}"
-        );
+        log_failure(error, reference);
     }
 
     /// Logs an error of the store, and returns what the client learns.

@@ -75,6 +75,7 @@ impl ClientDirectory for ClientsFor<'_> {
         }
         let record = store.find_client(id).await.map_err(|error| {
             tracing::error!(
+                error.code = error.code(),
                 error = &error as &dyn std::error::Error,
                 "a client cannot be read"
             );

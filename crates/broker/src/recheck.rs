@@ -222,8 +222,7 @@ impl Broker {
     /// Ends a grant whose user lost access.
     async fn end_for_user(&self, grant_id: &str) -> Result<(), ErrorResponse> {
         let store = self.store.ending_for(EndReason::UserEnded);
-        let ended = store.end_grant(grant_id).await;
-        ended.map_err(|error| self.unavailable(error))
+        Ok(store.end_grant(grant_id).await?)
     }
 }
 

@@ -33,6 +33,9 @@ pub struct BrokerSettings {
     pub claims: BTreeMap<String, String>,
     /// The resource servers elsewhere that may introspect tokens.
     pub introspection_clients: Vec<IntrospectionClient>,
+    /// The length in bytes of the longest token that the guards of the resources accept. A longer one
+    /// is not issued, nor one of more than 24 KiB, which clients could not revoke.
+    pub max_token: usize,
 }
 
 impl BrokerSettings {

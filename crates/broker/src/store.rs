@@ -11,7 +11,7 @@ mod shared_ends;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use portcullis_authorization_server::{
     AuthorizationCode, ErrorResponse, Grant, IssuedToken, Redemption, Rotation, Store, StoreError,
@@ -137,12 +137,12 @@ impl BrokerStore {
     pub(crate) async fn find_grant(
         &self,
         id: &str,
-    ) -> Result<Option<(GrantRecord, SignInRecord)>, StoreError> {
+    ) -> Result<Option<(Current<GrantRecord>, SignInRecord)>, StoreError> {
         let grant = self.read_grant(id).await?;
         let sign_in = self.read_sign_in(id).await?;
         Ok(grant
             .zip(sign_in)
-            .map(|(grant, sign_in)| (grant.value, sign_in.value)))
+            .map(|(grant, sign_in)| (grant, sign_in.value)))
     }
 
     pub(crate) async fn read_grant(
@@ -226,7 +226,7 @@ impl BrokerStore {
 
 impl Store for BrokerStore {
     async fn register_client(&self, registration: &ClientRegistration) -> Result<(), StoreError> {
-        self.store_client(registration).await
+        logged(self.store_client(registration).await)
     }
 
     async fn issue_code(&self, code: AuthorizationCode) -> Result<Secret, StoreError> {
@@ -239,7 +239,7 @@ impl Store for BrokerStore {
         _: Option<&str>,
         check: impl Fn(&AuthorizationCode) -> Result<(), ErrorResponse> + Send,
     ) -> Result<Redemption, StoreError> {
-        self.redeem(code, check).await
+        logged(self.redeem(code, check).await)
     }
 
     async fn rotate_refresh_token(
@@ -247,7 +247,7 @@ impl Store for BrokerStore {
         token: &str,
         check: impl Fn(&Grant) -> Result<(), ErrorResponse> + Send,
     ) -> Result<Rotation, StoreError> {
-        self.rotate(token, check).await
+        logged(self.rotate(token, check).await)
     }
 
     async fn find_refresh_token(&self, token: &str) -> Result<Option<Grant>, StoreError> {
@@ -259,11 +259,11 @@ impl Store for BrokerStore {
     }
 
     async fn end_grant(&self, id: &str) -> Result<(), StoreError> {
-        self.end(id).await
+        logged(self.end(id).await)
     }
 
     async fn revoke_access_token(&self, id: &str) -> Result<(), StoreError> {
-        self.end_access_token(id).await
+        logged(self.end_access_token(id).await)
     }
 
     async fn is_active(&self, token: &IssuedToken) -> Result<bool, StoreError> {
@@ -276,8 +276,28 @@ impl Store for BrokerStore {
 
     async fn use_assertion(&self, issuer: &str, jti: &str) -> Result<bool, StoreError> {
         let expires = self.now().saturating_add(MAX_ASSERTION_LIFETIME);
-        self.use_once(ASSERTIONS, issuer, jti, expires).await
+        logged(self.use_once(ASSERTIONS, issuer, jti, expires).await)
     }
+}
+
+/// Logs a failure: the endpoints that call these operations return only what the client learns.
+fn logged<T>(result: Result<T, StoreError>) -> Result<T, StoreError> {
+    result.inspect_err(|error| {
+        if !matches!(error, StoreError::GrantEnded) {
+            log_failure(error, None);
+        }
+    })
+}
+
+/// Logs that the store failed, with the reference that the user sees, if there is one.
+pub(crate) fn log_failure(error: &StoreError, reference: Option<&str>) {
+    let source = error.source().unwrap_or(error);
+    tracing::error!(
+        error.code = error.code(),
+        error = source,
+        page.reference = reference,
+        "the broker cannot use its store: {error}"
+    );
 }
 
 /// Returns the hash of texts, each of which is preceded by its length.

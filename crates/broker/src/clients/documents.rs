@@ -16,7 +16,7 @@ use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     records::DOCUMENTS,
-    store::{BrokerStore, hash},
+    store::{BrokerStore, hash, sealed_records::Found},
 };
 
 /// The limits of a document (CIMD section 6.6).
@@ -225,8 +225,8 @@ impl Documents {
         url: &ClientIdUrl,
     ) -> Result<(), StoreError> {
         let key = hash(&[url.as_str()]);
-        let current = store.records().read::<DocumentRecord>(DOCUMENTS, &key);
-        let Some(mut current) = current.await? else {
+        let found = store.records().find::<DocumentRecord>(DOCUMENTS, &key);
+        let Found::Current(mut current) = found.await? else {
             return Ok(());
         };
         let now = store.now();
@@ -247,15 +247,19 @@ impl Documents {
     }
 }
 
+/// Reads a document. One whose record was sealed with a removed key is absent, so that it is fetched
+/// again.
 async fn read(store: &BrokerStore, key: &[u8]) -> Result<Option<DocumentRecord>, ErrorResponse> {
-    let record = store.records().read::<DocumentRecord>(DOCUMENTS, key).await;
-    record
-        .map(|record| record.map(|record| record.value))
-        .map_err(|error| unavailable(&error))
+    match store.records().find(DOCUMENTS, key).await {
+        Ok(Found::Current(current)) => Ok(Some(current.value)),
+        Ok(Found::OfRemovedKey(_) | Found::Absent) => Ok(None),
+        Err(error) => Err(unavailable(&error)),
+    }
 }
 
 fn unavailable(error: &StoreError) -> ErrorResponse {
     tracing::error!(
+        error.code = error.code(),
         error = error as &dyn std::error::Error,
         "the metadata document of a client cannot be read or kept"
     );

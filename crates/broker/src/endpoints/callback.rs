@@ -13,10 +13,11 @@ use super::{BrokerRequest, respond};
 use crate::{
     Broker,
     access::{Access, AccessDenial},
+    access_tokens::TokenTooLarge,
     observer::BrokerEvent,
     pages::{OtherMachinePage, RedirectTarget},
     problem::{Problem, reference},
-    records::SignInRecord,
+    records::{GrantTerms, SignInRecord},
     sign_in::{Memory, RememberedConsent, Transaction, TransactionError, cookie_name},
 };
 
@@ -45,6 +46,9 @@ pub(crate) enum SignInError {
     #[error(transparent)]
     #[code(transparent)]
     Access(#[from] AccessDenial),
+    #[error("no access token can be issued: {0}")]
+    #[code(transparent)]
+    TokenTooLarge(#[from] TokenTooLarge),
     #[error(transparent)]
     #[code(transparent)]
     Store(#[from] StoreError),
@@ -83,6 +87,10 @@ impl SignInError {
             Self::Failed => (
                 ServerError,
                 "the identity provider answered with an error; tell the operator of this server",
+            ),
+            Self::TokenTooLarge(_) => (
+                ServerError,
+                "this server cannot issue a token for this account; tell the operator of this server",
             ),
             Self::Malformed => (ServerError, "the user cannot be signed in; start again"),
             Self::Store(error) => return error.into(),
@@ -288,6 +296,9 @@ impl Broker {
             key: None,
         };
         let sign_in = SignInRecord::new(name, identity, tokens, &access, self.clock.now());
+        let terms = GrantTerms::new(&grant);
+        self.access_tokens
+            .check_size(&grant.id, &terms, &sign_in, &grant.scopes)?;
         self.store.add_sign_in(&grant.id, &sign_in).await?;
         let code = transaction
             .request

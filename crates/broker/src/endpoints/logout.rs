@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use portcullis_authorization_server::{ErrorCode, ErrorResponse, Store as _};
+use portcullis_identity_provider::LogoutToken;
 
 use super::{BrokerRequest, respond};
 use crate::{Broker, observer::EndReason};
@@ -49,20 +50,30 @@ impl Broker {
             );
             invalid("the logout token is not valid")
         })?;
-        let name = provider.name();
-        if self.store.is_logout_token_used(name, &token.jti).await? {
-            return Err(invalid("the logout token was used before"));
+        self.end_sign_ins(provider.name(), &token).await
+    }
+
+    async fn end_sign_ins(&self, provider: &str, token: &LogoutToken) -> Result<(), ErrorResponse> {
+        let unavailable = |error| self.unavailable(error);
+        let used = self.store.is_logout_token_used(provider, &token.jti).await;
+        if used.map_err(unavailable)? {
+            return Err(ErrorResponse::new(
+                ErrorCode::InvalidRequest,
+                "the logout token was used before",
+            ));
         }
+        let (session, user) = (token.sid.as_deref(), token.sub.as_deref());
         let grants = self
             .store
-            .grants_of_sign_in(name, token.sid.as_deref(), token.sub.as_deref(), MAX_GRANTS)
-            .await?;
+            .grants_of_sign_in(provider, session, user, MAX_GRANTS)
+            .await
+            .map_err(unavailable)?;
         let store = self.store.ending_for(EndReason::LoggedOut);
         for id in grants {
             store.end_grant(&id).await?;
         }
         // The last step, so that the provider can send the token again if another one fails.
-        self.store.use_logout_token(name, &token).await?;
-        Ok(())
+        let used = self.store.use_logout_token(provider, token).await;
+        used.map_err(unavailable)
     }
 }

@@ -14,7 +14,7 @@ use super::{BrokerRequest, respond};
 use crate::{
     Broker,
     observer::{BrokerEvent, EndReason},
-    records::SignInRecord,
+    records::{GrantTerms, SignInRecord},
 };
 
 impl Broker {
@@ -93,12 +93,16 @@ impl Broker {
     ) -> Result<GrantedTokens, TokenError> {
         let store = self.store.ending_for(EndReason::RefreshTokenReplayed);
         let check = RefreshCheck::new(self, client, form, None)?;
-        if let Some(grant) = store.find_grant_to_refresh(check.token()).await?
+        let found = store.find_grant_to_refresh(check.token()).await;
+        if let Some(grant) = found.map_err(|error| self.unavailable(error))?
             && check.check(&grant).is_ok()
         {
             let sign_in = self.recheck(&grant.id).await?;
             let requested = self.refresh_scopes(form)?;
-            allowed_scopes(&sign_in, requested.as_ref().unwrap_or(&grant.scopes))?;
+            let scopes = allowed_scopes(&sign_in, requested.as_ref().unwrap_or(&grant.scopes))?;
+            self.access_tokens
+                .check_size(&grant.id, &GrantTerms::new(&grant), &sign_in, &scopes)
+                .map_err(|error| error.refusal())?;
         }
         refresh(self, &store, client, form, None).await
     }

@@ -158,7 +158,7 @@ impl SealedRecords {
         let place: &[&[u8]] = &[table.0.as_bytes(), key];
         let value = sealed::open(&self.keys, Purpose::Records, place, &stored)
             .and_then(|json| serde_json::from_slice(&json).ok())
-            .ok_or_else(|| StoreError::Failed(Box::new(UnreadableRecord(table.0))))?;
+            .ok_or_else(|| StoreError::Unreadable(Box::new(UnreadableRecord(table.0))))?;
         Ok(Current {
             value,
             expires,

@@ -71,6 +71,7 @@ impl Fixture {
             lifetimes: Lifetimes::default(),
             claims: Default::default(),
             introspection_clients: Vec::new(),
+            max_token: 16 * 1024,
         };
         change(&mut settings);
         let clock = ManualClock::new();

@@ -9,13 +9,16 @@ use base64::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use portcullis_broker::{BrokerSettings, IntrospectionClient};
-use portcullis_metadata::{ResourceUri, Secret, authorization::PkceVerifier};
+use portcullis_metadata::{Clock as _, ResourceUri, Secret, authorization::PkceVerifier};
 use portcullis_verifier::RevokedTokens as _;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Browser, Client, ISSUER, RESOURCE, Setup, claims, encode, error_of, form_request, json_of,
-    location, param, request, resource,
+use crate::{
+    log::Log,
+    support::{
+        Browser, Client, ISSUER, RESOURCE, Setup, claims, encode, error_of, form_request, json_of,
+        location, param, request, resource, token_of,
+    },
 };
 
 const OTHER: &str = "https://mcp.example.com/other";
@@ -491,4 +494,77 @@ async fn scopes_at_the_exchange() {
     let scope = [("scope", "mcp:tools mcp:admin")];
     let response = exchange(&setup, &client, &code, &scope).await;
     assert_eq!(json_of(&response)["scope"], "mcp:tools");
+}
+
+/// TK4: no token is issued that is too long for its guard. The log names the mapped claim, and the
+/// next refresh with fewer values succeeds with the same token.
+#[tokio::test]
+async fn an_access_token_that_is_too_long() {
+    const MAX: usize = 2048;
+    let (log, _guard) = Log::here();
+    let setup = Setup::with(|settings| {
+        introspected(settings);
+        settings.max_token = MAX;
+        for name in ["groups", "name"] {
+            settings.claims.insert(name.into(), name.into());
+        }
+    });
+    let groups = |length: usize| {
+        *setup.provider.user.lock() =
+            json!({ "sub": "alice", "name": "Alice", "groups": ["a".repeat(length)] });
+    };
+    let client = setup.client().await;
+    groups(100);
+    let tokens = setup.sign_in(&client).await;
+    groups(MAX);
+    setup.pass(setup.settings.lifetimes.recheck);
+    let refused = setup.refresh(&client, &token_of(&tokens)).await;
+    assert_eq!(error_of(&refused), "server_error");
+    let target = Browser::new(&setup).sign_in(&client).await;
+    assert_eq!(param(&target, "error").as_deref(), Some("server_error"));
+    assert!(setup.events.contains("broker.token_too_large"));
+    let lines = log.lines();
+    let about =
+        |line: &&String| line.contains("broker.token_too_large") && line.contains("`groups`");
+    assert_eq!(lines.iter().filter(about).count(), 2, "{lines:?}");
+
+    groups(100);
+    setup.pass(setup.settings.lifetimes.recheck);
+    let refreshed = setup.refresh(&client, &token_of(&tokens)).await;
+    assert_eq!(refreshed.status(), StatusCode::OK);
+
+    let mut longest = 0;
+    for length in (600..1400).step_by(7) {
+        groups(length);
+        let target = Browser::new(&setup).sign_in(&client).await;
+        let Some(code) = param(&target, "code") else {
+            break;
+        };
+        let tokens = json_of(&setup.exchange(&client, &code).await);
+        let token = tokens["access_token"].as_str().unwrap();
+        longest = token.len();
+        assert!(longest <= MAX);
+        let response = introspect(&setup, "mcp", "secret of mcp", token).await;
+        assert_eq!(json_of(&response)["active"], true);
+    }
+    assert!(longest > MAX - 100, "{longest}");
+}
+
+/// An access token expires no later than its grant.
+#[tokio::test]
+async fn an_access_token_that_outlives_its_grant() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let setup = Setup::with(|settings| {
+        settings.lifetimes.grant = 70 * MINUTE;
+        settings.lifetimes.refresh_reuse = 60 * MINUTE;
+    });
+    let client = setup.client().await;
+    let tokens = setup.sign_in(&client).await;
+    let begun = setup.clock.now().as_secs();
+    setup.refresh(&client, &token_of(&tokens)).await;
+    setup.pass(30 * MINUTE);
+    // A repetition does not prolong the grant.
+    let repeated = json_of(&setup.refresh(&client, &token_of(&tokens)).await);
+    assert_eq!(repeated["expires_in"], 40 * 60);
+    assert_eq!(claims(&repeated)["exp"], begun + 70 * 60);
 }

@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
+use portcullis_broker::BrokerKeys;
 use portcullis_jose::{Algorithm, SigningKey};
-use portcullis_state_store::records::Table;
-use portcullis_testkit::{ScriptedFetch, TestIssuer};
+use portcullis_state_store::records::{MemoryRecords, Table};
+use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use serde_json::json;
 
 use crate::{
     client_assertions::authenticated,
     documents::{DOCUMENT, HOUR, KEYS, ask, assert_refused, document, document_client, serve},
-    support::{Browser, ISSUER, Setup, json_of, json_response, param},
+    support::{Browser, ISSUER, Setup, json_of, json_response, param, settings},
 };
 
 /// Breaks the network.
@@ -201,6 +202,30 @@ async fn a_flood_of_documents() {
     assert_eq!(response.status(), StatusCode::OK);
     setup.pass(HOUR * 24 * 100);
     assert_eq!(count().await, 1);
+}
+
+/// ST7: a document that was sealed with a removed key is fetched again, also if its client got a
+/// token.
+#[tokio::test]
+async fn a_document_of_a_removed_key() {
+    let text = BrokerKeys::generate().unwrap();
+    let setup_with = |text: &str, clock, records| {
+        let keys = Arc::new(BrokerKeys::parse(text).unwrap());
+        let setup = Setup::assemble(settings(), clock, records, keys);
+        serve(&setup.network, &document(), 3600);
+        setup
+    };
+    let clock = ManualClock::new();
+    let records = Arc::new(MemoryRecords::new(Arc::new(clock.clone())));
+    let before = setup_with(&text, clock.clone(), Arc::clone(&records) as _);
+    before.sign_in(&document_client()).await;
+    // The next epoch, in place of the removed one.
+    let text = text.replacen("records 1 ", "records 2 ", 1);
+    let after = setup_with(&text, clock, records);
+    assert_eq!(ask(&after).await.status(), StatusCode::OK);
+    assert_eq!(after.network.hits(DOCUMENT), 1);
+    after.sign_in(&document_client()).await;
+    assert_eq!(after.network.hits(DOCUMENT), 1);
 }
 
 /// DO3: hosts that answer slowly do not keep other clients from refreshing.

@@ -81,8 +81,11 @@ async fn records_that_were_rewritten() {
             let tokens = setup.sign_in(&client).await;
             setup.sign_in(&other).await;
             rewrite(&setup, table, attack).await;
+            let (log, _guard) = Log::here();
             let response = setup.refresh(&client, text(&tokens, "refresh_token")).await;
             assert_unavailable(&response, &format!("{table} {attack}"));
+            let lines = log.lines().join("\n");
+            assert!(lines.contains("store.record_unreadable"), "{lines}");
             assert!(!setup.events.contains("GrantEnded"));
         }
     }

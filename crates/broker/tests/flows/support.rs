@@ -310,6 +310,7 @@ pub(crate) fn settings() -> BrokerSettings {
         lifetimes: Lifetimes::default(),
         claims: BTreeMap::new(),
         introspection_clients: Vec::new(),
+        max_token: 16 * 1024,
     }
 }
 

@@ -93,6 +93,7 @@ pub(super) fn plan(
             lifetimes: lifetimes?,
             claims: claims?,
             introspection_clients: introspection?,
+            max_token: config.limits.max_token,
         },
         fetch,
         keys: keys?,

@@ -132,7 +132,7 @@ async fn an_exchanged_record_is_an_error() {
     fixture.records.commit(change).await.unwrap();
     assert!(fixture.store.read_grant(&first).await.is_ok());
     let error = fixture.store.read_grant(&second).await.err().unwrap();
-    assert!(matches!(error, StoreError::Failed(_)), "{error:?}");
+    assert!(matches!(error, StoreError::Unreadable(_)), "{error:?}");
 }
 
 /// One user and client have at most 50 grants. The one that was not used for the longest time goes.
