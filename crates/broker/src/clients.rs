@@ -17,6 +17,12 @@ use crate::store::BrokerStore;
 /// The sentence of the error for an unknown client.
 pub(crate) const UNKNOWN_CLIENT: &str = "The client is not registered, or no longer.";
 
+/// Returns the identifier of a client for logs, which contain no query: without that of the URL of a
+/// metadata document.
+pub fn logged_client_id(id: &str) -> &str {
+    id.split_once('?').map_or(id, |(id, _)| id)
+}
+
 /// The clients that are registered, and those with a metadata document.
 pub(crate) struct Clients {
     pub(crate) store: BrokerStore,
@@ -83,5 +89,25 @@ impl ClientDirectory for ClientsFor<'_> {
         })?;
         let client = record.ok_or(unknown)?.client.restore();
         client.map(Arc::new).map_err(|_| unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J2: a query is not logged.
+    #[test]
+    fn logged_identifiers_have_no_query() {
+        for (id, logged) in [
+            ("3f0c", "3f0c"),
+            (
+                "https://client.example/client.json?key=hunter2?a",
+                "https://client.example/client.json",
+            ),
+            ("https://client.example/?", "https://client.example/"),
+        ] {
+            assert_eq!(logged_client_id(id), logged);
+        }
     }
 }

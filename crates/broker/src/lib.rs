@@ -24,6 +24,7 @@ mod sign_in;
 mod store;
 
 pub use broker::{Broker, BrokerError, BrokerParts};
+pub use clients::logged_client_id;
 pub use cookies::is_broker_cookie;
 pub use ends::Ends;
 pub use grants::{EndGrantsError, EndedGrants, GrantFilter, GrantPage, GrantSummary};

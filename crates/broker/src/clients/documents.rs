@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
+    clients::logged_client_id,
     records::DOCUMENTS,
     store::{BrokerStore, hash, sealed_records::Found},
 };
@@ -129,7 +130,7 @@ impl Documents {
             Ok(fetched) => self.keep(store, &key, fetched).await,
             Err(error) => {
                 tracing::info!(
-                    client.id = url.as_str(),
+                    client.id = logged_client_id(url.as_str()),
                     reason = error.reason(),
                     "a client's metadata document cannot be used"
                 );

@@ -14,6 +14,7 @@ use crate::{
     Broker,
     access::{Access, AccessDenial},
     access_tokens::TokenTooLarge,
+    clients::logged_client_id,
     observer::BrokerEvent,
     pages::{OtherMachinePage, RedirectTarget},
     problem::{Problem, reference},
@@ -323,7 +324,7 @@ impl Broker {
             }
             _ => tracing::info!(
                 provider.name = &*transaction.provider,
-                client.id = &*transaction.request.client_id,
+                client.id = logged_client_id(&transaction.request.client_id),
                 error.code = error.code(),
                 page.reference = reference,
                 "a sign-in failed: {error}"

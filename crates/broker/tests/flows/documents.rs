@@ -9,7 +9,10 @@ use portcullis_metadata::authorization::PkceVerifier;
 use portcullis_testkit::{ScriptedFetch, TestIssuer};
 use serde_json::{Value, json};
 
-use crate::support::{Browser, Client, Setup, hidden, json_response, text_of};
+use crate::{
+    log::Log,
+    support::{Browser, Client, Setup, hidden, json_response, param, text_of},
+};
 
 pub(crate) const DOCUMENT: &str = "https://client.example/client.json";
 pub(crate) const KEYS: &str = "https://client.example/jwks.json";
@@ -147,6 +150,27 @@ async fn identifiers_that_are_similar_to_urls() {
         assert_refused(&page, id);
         assert!(setup.network.urls().is_empty(), "{id}");
     }
+}
+
+/// The query of a document's URL, which is part of the identifier, is not in the log.
+#[tokio::test]
+async fn a_query_is_not_logged() {
+    let (log, _guard) = Log::here();
+    let setup = Setup::new();
+    let mut client = document_client();
+    client.id = format!("{DOCUMENT}?key=hunter2");
+    let mut browser = Browser::new(&setup);
+    let refused = browser.authorize(&client.request()).await;
+    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+    let mut found = document();
+    found["client_id"] = json!(client.id);
+    setup.network.serve(&client.id, 200, found.to_string());
+    *setup.provider.sign.lock() = Box::new(|_| String::new());
+    let target = browser.sign_in(&client).await;
+    assert!(param(&target, "error").is_some());
+    let lines = log.lines().join("\n");
+    assert_eq!(lines.matches(DOCUMENT).count(), 2, "{lines}");
+    assert!(!lines.contains("hunter2"), "{lines}");
 }
 
 /// DO4: a document proves nothing but its host, which the page shows first.

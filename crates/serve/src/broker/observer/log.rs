@@ -1,19 +1,22 @@
 //! The log lines about the broker.
 
-use portcullis_broker::{BrokerEvent, EndReason};
+use portcullis_broker::{BrokerEvent, EndReason, logged_client_id};
 
-/// Logs an event, without the user.
+/// Logs an event, without the user and without the query of a document's URL.
 pub(super) fn log(event: &BrokerEvent<'_>) {
     match *event {
         BrokerEvent::ClientRegistered { client_id } => {
-            tracing::info!(client.id = client_id, "a client registered");
+            tracing::info!(
+                client.id = logged_client_id(client_id),
+                "a client registered"
+            );
         }
         BrokerEvent::Decided {
             client_id,
             is_approved,
         } => {
             tracing::info!(
-                client.id = client_id,
+                client.id = logged_client_id(client_id),
                 consent.approved = is_approved,
                 "a user decided about a client"
             );
@@ -26,7 +29,7 @@ pub(super) fn log(event: &BrokerEvent<'_>) {
         } => {
             tracing::info!(
                 provider.name = provider,
-                client.id = client_id,
+                client.id = logged_client_id(client_id),
                 grant.id = grant_id,
                 "a user signed in"
             );
@@ -40,7 +43,7 @@ pub(super) fn log(event: &BrokerEvent<'_>) {
             ..
         } => {
             tracing::info!(
-                client.id = client_id,
+                client.id = logged_client_id(client_id),
                 grant.id = grant_id,
                 token.refreshed = is_refresh,
                 "an access token was issued"
