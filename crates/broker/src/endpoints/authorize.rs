@@ -23,9 +23,9 @@ use crate::{
 
 /// The name of the cookie that recognizes the browser of a consent page.
 pub(super) const BROWSER_COOKIE: &str = "browser";
-/// How long a browser is recognized, which is as long as a consent is remembered. A new page renews
-/// nothing.
-const BROWSER_COOKIE_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
+/// How long a browser is recognized after the last page: a day longer than a consent is remembered,
+/// which begins with the sign-in after the page.
+const BROWSER_COOKIE_AGE: Duration = Duration::from_secs(91 * 24 * 3600);
 /// The length of the value: 16 random bytes in base64url.
 const BROWSER_COOKIE_CHARS: usize = 22;
 
@@ -84,8 +84,8 @@ impl Broker {
         request: &BrokerRequest,
         pending: PendingRequest,
     ) -> Response<Bytes> {
-        let known = self.browser(request);
-        let browser = match known {
+        // A browser keeps its value, so that its other pages stay valid (CO7).
+        let browser = match self.browser(request) {
             Some(browser) => Ok(Secret::new(browser)),
             None => random_secret(16),
         };
@@ -139,16 +139,13 @@ impl Broker {
             request: &sealed,
         };
         let mut response = page.render(&self.layout).into_response(StatusCode::OK);
-        if known.is_none() {
-            // A browser that has a cookie keeps it, so that its other pages stay valid (CO7).
-            let cookie = self
-                .cookies
-                .set(BROWSER_COOKIE, browser.secret(), BROWSER_COOKIE_AGE);
-            let Some(cookie) = cookie else {
-                return self.problem(&Problem::ServerError);
-            };
-            response.headers_mut().append(SET_COOKIE, cookie);
-        }
+        let cookie = self
+            .cookies
+            .set(BROWSER_COOKIE, browser.secret(), BROWSER_COOKIE_AGE);
+        let Some(cookie) = cookie else {
+            return self.problem(&Problem::ServerError);
+        };
+        response.headers_mut().append(SET_COOKIE, cookie);
         response
     }
 

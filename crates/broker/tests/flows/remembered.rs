@@ -149,3 +149,19 @@ async fn nothing_is_remembered_by_default() {
     location(&browser.return_from(&url).await);
     assert!(open(&mut browser, &client, "none").await.is_err());
 }
+
+/// Each page renews the cookie of the browser with its value, so that a consent that is remembered
+/// later lasts as long as one that was remembered at once.
+#[tokio::test]
+async fn the_cookie_of_a_browser_is_renewed() {
+    let (setup, client) = setup();
+    let mut browser = Browser::new(&setup);
+    let mut cookies = Vec::new();
+    for _ in 0..2 {
+        let page = browser.authorize(&client.request()).await;
+        let cookie = page.headers()["set-cookie"].to_str().unwrap();
+        assert!(cookie.contains("; Max-Age=7862400;"), "{cookie}");
+        cookies.push(cookie.to_owned());
+    }
+    assert_eq!(cookies[0], cookies[1]);
+}
