@@ -77,12 +77,17 @@ impl BrokerStore {
         let key = oldest.first().ok_or(StoreError::Full)?;
         let id = key.get(size_of::<u64>()..).ok_or(StoreError::Full)?;
         let mut change = self.records.change();
-        if let Some(current) = self.records.read::<ClientRecord>(CLIENTS, id).await? {
-            change.expect(CLIENTS, id, &current);
-            if current.value.last_used.is_none() {
-                change.delete(CLIENTS, id);
-            }
+        let found = self.records.find::<ClientRecord>(CLIENTS, id).await?;
+        let is_unused = match &found {
+            Found::Current(current) => current.value.last_used.is_none(),
+            // Nobody can use it any more.
+            Found::OfRemovedKey(_) => true,
+            Found::Absent => false,
+        };
+        if is_unused {
+            change.delete(CLIENTS, id);
         }
+        change.expect_found(CLIENTS, id, found);
         change.delete(UNUSED_CLIENTS, key);
         // If the client was used meanwhile, the caller tries the next one.
         change.commit().await.map(drop)

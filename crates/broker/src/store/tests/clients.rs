@@ -53,6 +53,18 @@ async fn the_oldest_unused_client_goes() {
     assert!(fixture.is_known("d").await);
 }
 
+/// RG4, ST7: a client that was sealed with a removed key goes as well.
+#[tokio::test]
+async fn a_client_of_a_removed_key_goes() {
+    let before = Fixture::with(|settings| settings.clients.max_registered = 1);
+    before.register("a").await.unwrap();
+    let text = BrokerKeys::generate().unwrap();
+    let keys = BrokerKeys::parse(&text.replacen("records 1 ", "records 2 ", 1)).unwrap();
+    let after = before.replica_with_keys(before.clock.clone(), Arc::new(keys));
+    after.register("b").await.unwrap();
+    assert!(after.is_known("b").await);
+}
+
 #[tokio::test]
 async fn clients_in_use_are_not_evicted() {
     let fixture = Fixture::with(|settings| settings.clients.max_registered = 2);
