@@ -38,8 +38,8 @@ pub(crate) enum AccessDenial {
     #[error("a rule depends on groups that the identity provider left out")]
     #[code = "broker.groups_missing"]
     GroupsMissing,
-    /// No rule in `grant` of the provider gives the user a scope.
-    #[error("the user has no scope at this server")]
+    /// No rule in `grant` of the provider gives the user one of the requested scopes.
+    #[error("the user may have none of the requested scopes")]
     #[code = "broker.no_scope"]
     NoScope,
 }

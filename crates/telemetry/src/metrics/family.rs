@@ -66,17 +66,17 @@ families! {
     STREAMS_ENDED "counter" "portcullis_streams_ended_total" ["code"]
         "Event streams that the server ended, by reason code.";
     BROKER_CLIENTS_REGISTERED "counter" "portcullis_broker_clients_registered_total" [""]
-        "Clients that registered at the broker.";
+        "Registrations at the broker. A client that registers again counts again.";
     BROKER_CONSENTS "counter" "portcullis_broker_consents_total" ["decision"]
         "Decisions of users about clients (approved, denied).";
     BROKER_SIGN_INS "counter" "portcullis_broker_sign_ins_total" ["provider, result"]
-        "Sign-ins at a provider by result (succeeded, or why the provider did not confirm the user, then or at a refresh).";
+        "Sign-ins at a provider by result (succeeded, or the reason code of the failure, then or at a refresh).";
     BROKER_TOKENS_ISSUED "counter" "portcullis_broker_tokens_issued_total" ["kind"]
         "Access tokens that the broker issued, by what they were issued for (code, refresh).";
     BROKER_GRANTS_ENDED "counter" "portcullis_broker_grants_ended_total" ["reason"]
         "Grants of the broker that ended before they expired, by reason code.";
     BROKER_REJECTED "counter" "portcullis_broker_rejected_total" ["endpoint, error"]
-        "Requests that the broker rejected, by endpoint and OAuth error code.";
+        "Requests that the broker rejected, by endpoint and OAuth error code (untrusted, cross_origin, no_cookie for some pages).";
     BODY_BUDGET "gauge" "portcullis_body_budget_bytes" [""]
         "Maximum size of all request bodies in memory.";
     BODY_BUDGET_USED "gauge" "portcullis_body_budget_used_bytes" [""]
