@@ -43,7 +43,7 @@ pub enum BrokerEvent {
         /// The reason code.
         reason: &'static str,
     },
-    /// A provider did not confirm a user.
+    /// A sign-in at a provider failed, or the check of a user did.
     ProviderFailed {
         /// The reason code.
         code: &'static str,
