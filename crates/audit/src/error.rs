@@ -70,11 +70,21 @@ pub enum ChainError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The file, or its folder, cannot be opened.
-    #[error("{} cannot be opened; name a file that this user can read and write, in a folder that exists", path.display())]
+    /// The file cannot be opened, or there is none and its folder does not permit to create it.
+    #[error("{} cannot be opened; name a file that this user can read and write, in a folder where it can create files", path.display())]
     Unopenable {
         /// The file.
         path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file can be written, and its folder does not permit to rename it.
+    #[error("{} cannot be rotated, because its folder {} cannot be written", path.display(), folder.display())]
+    FolderNotWritable {
+        /// The file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
         /// The cause.
         source: io::Error,
     },

@@ -12,7 +12,10 @@ use std::{
 
 use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::{Access, OFlags, access},
+    io::Errno,
+};
 
 use crate::{
     chain::Head,
@@ -309,11 +312,11 @@ pub fn check_chain(target: &AuditTarget) -> Result<(), ChainError> {
         })
 }
 
-/// Checks that a file can be read and written, as far as possible without creating it, and rotated
-/// if `must_rotate` is true.
+/// Checks that a file can be read and written or, if it does not exist, that its folder can be
+/// written. If `must_rotate` is true, checks also that it can be rotated. Creates nothing.
 ///
 /// # Errors
-/// Fails when the file cannot be opened, or is not a regular file that can be rotated.
+/// Fails when the file cannot be opened or created, or cannot be rotated.
 pub fn check_file(path: &Path, must_rotate: bool) -> Result<(), FileError> {
     let unopenable = |source| FileError::Unopenable {
         path: path.to_owned(),
@@ -321,10 +324,8 @@ pub fn check_file(path: &Path, must_rotate: bool) -> Result<(), FileError> {
     };
     match fs::metadata(path) {
         Ok(metadata) => {
-            if must_rotate && !metadata.is_file() {
-                return Err(FileError::NotRotatable {
-                    path: path.to_owned(),
-                });
+            if must_rotate {
+                check_rotation(path, &metadata)?;
             }
             if metadata.file_type().is_fifo() {
                 return Ok(());
@@ -337,9 +338,59 @@ pub fn check_file(path: &Path, must_rotate: bool) -> Result<(), FileError> {
                 .map(drop)
                 .map_err(unopenable)
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::read_dir(directory_of(path))
-            .map(drop)
-            .map_err(unopenable),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            can_write(directory_of(path)).map_err(unopenable)
+        }
         Err(error) => Err(unopenable(error)),
+    }
+}
+
+/// Checks that an existing file can be renamed, and another one created in its place.
+fn check_rotation(path: &Path, metadata: &fs::Metadata) -> Result<(), FileError> {
+    if !metadata.is_file() {
+        return Err(FileError::NotRotatable {
+            path: path.to_owned(),
+        });
+    }
+    let folder = directory_of(path);
+    can_write(folder).map_err(|source| FileError::FolderNotWritable {
+        path: path.to_owned(),
+        folder: folder.to_owned(),
+        source,
+    })
+}
+
+/// Checks that files can be created and found in a folder.
+fn can_write(folder: &Path) -> io::Result<()> {
+    let needed = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    Ok(access(folder, needed)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J4, J9: a file that the start would create, or that must be rotated, needs a folder that can
+    /// be written. Other files do not.
+    #[test]
+    fn the_folder_is_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let existing = folder.path().join("audit.jsonl");
+        let missing = folder.path().join("missing.jsonl");
+        fs::write(&existing, "").unwrap();
+        for must_rotate in [false, true] {
+            assert!(check_file(&existing, must_rotate).is_ok());
+            assert!(check_file(&missing, must_rotate).is_ok());
+        }
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
+        // For root, every folder can be written.
+        let is_writable = fs::write(folder.path().join("probe"), "").is_ok();
+        assert_eq!(check_file(&missing, false).is_ok(), is_writable);
+        assert_eq!(check_file(&existing, true).is_ok(), is_writable);
+        assert!(check_file(&existing, false).is_ok());
+        assert!(!missing.exists());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(check_file(&existing.join("below"), false).is_err());
+        assert!(check_file(Path::new("/nowhere/audit.jsonl"), false).is_err());
     }
 }

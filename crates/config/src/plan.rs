@@ -239,6 +239,7 @@ impl Plan {
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         warnings.extend(sessions::warnings(&config.session));
+        warnings.extend(config.audit.as_ref().and_then(audit::warning));
         if let (Some(configured), Some(broker), Some(directory)) =
             (&config.broker, &broker, &state_dir)
         {

@@ -1,7 +1,7 @@
-use std::{fmt::Display, fs, ops::RangeInclusive, path::Path};
+use std::{error::Error as _, fmt::Display, fs, ops::RangeInclusive, path::Path};
 
 use crate::{
-    Diagnostics, KeyPath, SecretError, SecretSource, Span,
+    Diagnostic, Diagnostics, KeyPath, SecretError, SecretSource, Span,
     file::{Audit, AuditTarget},
     schema,
 };
@@ -48,9 +48,7 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
         check_usage_interval(configured.usage_interval),
     );
     let rotation = rotation(configured, errors);
-    let must_rotate =
-        configured.rotate_size.is_some_and(|size| size > 0) || configured.rotate_age.is_some();
-    let target = errors.take("target", check_target(&configured.target, must_rotate));
+    let target = errors.take("target", check_target(configured));
     let keys = errors.take("key", configured.key.as_ref().map(keys).transpose());
     queue.and(usage_rows).and(usage_interval).and(target)?;
     let mut settings = AuditSettings::new(configured.target.clone().into());
@@ -63,6 +61,23 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
         settings,
         keys: keys?,
     })
+}
+
+/// Returns a warning if the file cannot be rotated, and would be by default.
+pub(super) fn warning(configured: &Audit) -> Option<Diagnostic> {
+    let AuditTarget::File(file) = &configured.target else {
+        return None;
+    };
+    if configured.rotate_size.is_some() || !file.is_file() {
+        return None;
+    }
+    let error = check_file(file, true).err()?;
+    let text = format!(
+        "{}, so that it grows without limit; let this user write the folder, or set audit.rotate_size = 0 and rotate the file \
+         with another program",
+        with_cause(&error)
+    );
+    Some(Diagnostic::new(&KeyPath::parse("audit.target"), &text))
 }
 
 /// Checks that the chain has a key, unless the configuration says that there is neither a chain nor
@@ -162,21 +177,35 @@ fn can_rotate(target: &AuditTarget) -> bool {
     }
 }
 
-/// Checks that the file can be written.
-fn check_target(target: &AuditTarget, has_rotation: bool) -> anyhow::Result<()> {
-    let AuditTarget::File(file) = target else {
+/// Checks that the file can be written, and rotated if the configuration says so.
+fn check_target(configured: &Audit) -> anyhow::Result<()> {
+    let AuditTarget::File(file) = &configured.target else {
         return Ok(());
     };
     ensure!(
         !file.as_os_str().is_empty(),
         "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
     );
-    check_file(file, has_rotation).map_err(|error| match error {
+    let must_rotate =
+        configured.rotate_size.is_some_and(|size| size > 0) || configured.rotate_age.is_some();
+    check_file(file, must_rotate).map_err(|error| match error {
         FileError::NotRotatable { .. } => {
             anyhow!("{error}; remove audit.rotate_size and audit.rotate_age")
         }
+        FileError::FolderNotWritable { .. } => anyhow!(
+            "{}; let this user write the folder, or set audit.rotate_size = 0, without audit.rotate_age, and rotate the file with \
+             another program",
+            with_cause(&error)
+        ),
         other => other.into(),
     })
+}
+
+fn with_cause(error: &FileError) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }
 
 fn check_range<T: PartialOrd + Display>(
@@ -221,17 +250,20 @@ fn check_age(age: Span) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{os::unix::fs::PermissionsExt as _, time::Duration};
 
     use super::*;
-    use crate::{Diagnostic, from_text};
+    use crate::from_text;
 
-    fn planned(audit: &str) -> Result<AuditPlan, String> {
+    fn audit(lines: &str) -> Audit {
         let text = format!(
-            "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[audit]\n{audit}"
+            "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[audit]\n{lines}"
         );
-        let configured = from_text(&text).unwrap().audit.unwrap();
-        Diagnostics::collect(|errors| plan(&configured, &mut errors.table("audit")))
+        from_text(&text).unwrap().audit.unwrap()
+    }
+
+    fn planned(lines: &str) -> Result<AuditPlan, String> {
+        Diagnostics::collect(|errors| plan(&audit(lines), &mut errors.table("audit")))
             .map_err(|errors| Diagnostic::joined(&errors))
     }
 
@@ -251,6 +283,48 @@ mod tests {
         ] {
             assert_eq!(rotation(never), Rotation::default(), "{never}");
         }
+    }
+
+    /// J4, J9: a file whose folder cannot be written is not accepted if it must be rotated, and
+    /// causes a warning if it would be rotated by default.
+    #[test]
+    fn files_that_cannot_be_rotated_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        fs::write(&file, "").unwrap();
+        let target = format!("target = {{ file = {file:?} }}\n");
+        let found = |settings: &str| {
+            let lines = format!("{target}{settings}");
+            let warning = warning(&audit(&lines)).map(|warning| warning.text);
+            (planned(&lines).err(), warning)
+        };
+        assert_eq!(found("rotate_age = \"24h\""), (None, None));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o500)).unwrap();
+        if fs::write(folder.path().join("probe"), "").is_ok() {
+            // For root, every folder can be written.
+            return;
+        }
+        assert_eq!(found("rotate_size = 0"), (None, None));
+        let (error, by_default) = found("");
+        assert_eq!(error, None);
+        let by_default = by_default.unwrap();
+        assert!(by_default.starts_with("audit.target: "), "{by_default}");
+        assert!(
+            by_default.contains("grows without limit; let"),
+            "{by_default}"
+        );
+        for explicit in ["rotate_size = 65536", "rotate_age = \"24h\""] {
+            let error = found(explicit).0.unwrap();
+            assert!(
+                error.contains("cannot be written: Permission denied"),
+                "{error}"
+            );
+            assert!(
+                error.contains("; let this user write the folder"),
+                "{error}"
+            );
+        }
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     /// J4: the settings of rotation are checked.
