@@ -2,6 +2,8 @@
 
 pub(crate) mod session_persistence;
 mod state_directory;
+#[cfg(test)]
+mod tests;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
@@ -146,40 +148,64 @@ impl Persistence {
     /// Returns what would prevent [`open`](Self::open), as far as that can be seen while another
     /// process may use the directory. Changes nothing.
     pub fn examine(plan: &Plan) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
         let directory = plan.state_dir.as_deref();
-        let examined = || directory.and_then(|directory| StateDirectory::examine(directory).err());
-        if plan.session.without_state == WithoutState::Refuse {
-            found.extend(examined().map(|error| refusal(&error)));
-        } else if plan.broker.is_some() && plan.replicas.is_none() {
-            found.extend(examined().map(|error| broker::persistence::refusal(&error)));
-        }
-        found.extend(broker::persistence::examine_keys(plan));
-        if let Some(audit) = plan
-            .audit
-            .as_ref()
-            .filter(|audit| audit.settings.without_chain == WithoutChain::Refuse)
-        {
-            let generated = directory.map(|directory| directory.join(StateDirectory::AUDIT_KEY));
-            let generated = generated.filter(|file| audit.keys.is_none() && file.exists());
-            let error = generated.and_then(|file| {
-                portcullis_config::plan::audit_keys(&portcullis_config::SecretSource::File(file))
-                    .err()
-            });
-            found.extend(error.map(|error| unchained(&error.into())));
-            if audit.keys.is_some() || directory.is_some() {
-                found.extend(
-                    check_chain(&audit.settings.target)
-                        .err()
-                        .map(|error| not_continued(&error)),
-                );
-            }
+        let mut found = match directory.map(|path| (path, StateDirectory::examine(path))) {
+            None => Vec::new(),
+            Some((path, Ok(()))) => examine_files(plan, path),
+            Some((_, Err(error))) => Vec::from_iter(refusal_without(plan, &error)),
+        };
+        let audit = plan.audit.as_ref().filter(|audit| must_chain(audit));
+        if let Some(audit) = audit.filter(|audit| audit.keys.is_some() || directory.is_some()) {
+            let error = check_chain(&audit.settings.target).err();
+            found.extend(error.map(|error| not_continued(&error)));
         }
         found
             .iter()
             .map(|text| Diagnostic::new(&KeyPath::default(), text))
             .collect()
     }
+}
+
+/// Returns why the server does not start without the state directory. `None` if it starts.
+fn refusal_without(plan: &Plan, error: &StateError) -> Option<String> {
+    let needs_key = |audit: &&AuditPlan| audit.keys.is_none() && must_chain(audit);
+    if plan.session.without_state == WithoutState::Refuse {
+        Some(refusal(error))
+    } else if plan.broker.is_some() && plan.replicas.is_none() {
+        Some(broker::persistence::refusal(error))
+    } else {
+        let audit = plan.audit.as_ref().filter(needs_key);
+        audit.map(|_| unchained(&without_directory(error)))
+    }
+}
+
+/// Returns why the server does not start with the files in the state directory.
+fn examine_files(plan: &Plan, directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    if plan.session.without_state == WithoutState::Refuse {
+        let keys = match plan.session.key_sources {
+            Some(_) => Ok(()),
+            None => StateDirectory::examine_session_keys(directory),
+        };
+        let error = keys.and_then(|()| StateDirectory::examine_journal(directory));
+        found.extend(error.err().map(|error| refusal(&error)));
+    }
+    found.extend(broker::persistence::examine_keys(plan, directory));
+    let audit = plan.audit.as_ref().filter(|audit| must_chain(audit));
+    if audit.is_some_and(|audit| audit.keys.is_none()) {
+        let text = StateDirectory::examine_secret(directory, StateDirectory::AUDIT_KEY);
+        let keys = text.map_err(anyhow::Error::from).and_then(|text| {
+            text.map(|text| parse_chain_keys(directory, &text))
+                .transpose()
+        });
+        found.extend(keys.err().map(|error| unchained(&error)));
+    }
+    found
+}
+
+/// Returns whether the configuration does not permit records without a chain.
+fn must_chain(audit: &AuditPlan) -> bool {
+    audit.settings.without_chain == WithoutChain::Refuse
 }
 
 /// The state directory at the start.
@@ -204,25 +230,31 @@ fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option
             );
             return Ok(None);
         }
-        Directory::Open(directory) => {
-            directory
-                .audit_key()
-                .map_err(anyhow::Error::from)
-                .and_then(|text| {
-                    let file = directory.path().join(StateDirectory::AUDIT_KEY);
-                    ChainKeys::parse(&text).with_context(|| file.display().to_string())
-                })
-        }
-        Directory::Unusable(error) => Err(anyhow!("the key cannot be read: {error}")),
+        Directory::Open(directory) => directory
+            .audit_key()
+            .map_err(anyhow::Error::from)
+            .and_then(|text| parse_chain_keys(directory.path(), &text)),
+        Directory::Unusable(error) => Err(without_directory(error)),
     };
     match keys {
         Ok(keys) => Ok(Some(keys)),
-        Err(error) if audit.settings.without_chain == WithoutChain::Write => {
+        Err(error) if !must_chain(audit) => {
             tracing::warn!("audit records are not chained: {error:#}");
             Ok(None)
         }
         Err(error) => Err(anyhow!(unchained(&error))),
     }
+}
+
+/// Parses the content of the file with the keys of the chain.
+fn parse_chain_keys(directory: &Path, text: &str) -> anyhow::Result<ChainKeys> {
+    let file = directory.join(StateDirectory::AUDIT_KEY);
+    ChainKeys::parse(text).with_context(|| file.display().to_string())
+}
+
+/// Returns why the key of the chain cannot be read from a state directory that cannot be used.
+fn without_directory(error: &StateError) -> anyhow::Error {
+    anyhow!("the key cannot be read: {error}")
 }
 
 /// Starts the trail. Logs why a new chain begins, if the former one cannot be continued and the

@@ -120,12 +120,7 @@ impl StateDirectory {
     /// # Errors
     /// Fails if the file cannot be read, is too large, or if other users can access it.
     pub fn secret_file(&self, name: &str) -> Result<Option<Zeroizing<String>>, StateError> {
-        let path = self.path.join(name);
-        match File::open(&path) {
-            Ok(file) => read_keys(&path, &file).map(Some),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StateError::io(&path)(error)),
-        }
+        read_secret(&self.path.join(name))
     }
 
     /// Returns the content of a file with secrets that has this name. A missing one is stored with
@@ -181,7 +176,16 @@ pub(crate) fn parse_keys(path: PathBuf, text: &str) -> Result<SessionKeys, State
         .map_err(|error| StateError::Keys { path, error })
 }
 
-pub(crate) fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {
+/// Returns the secrets in a file. `None` if there is no such file.
+pub(crate) fn read_secret(path: &Path) -> Result<Option<Zeroizing<String>>, StateError> {
+    match File::open(path) {
+        Ok(file) => read_keys(path, &file).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StateError::io(path)(error)),
+    }
+}
+
+fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {
     let metadata = file.metadata().map_err(StateError::io(path))?;
     if metadata.mode() & 0o077 != 0 {
         return Err(StateError::Exposed {

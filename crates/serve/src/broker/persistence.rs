@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use parking_lot::Mutex;
-use portcullis_broker::{BrokerKeys, KeysError};
-use portcullis_config::{Diagnostic, KeyPath, SecretSource, plan::Plan};
+use portcullis_broker::BrokerKeys;
+use portcullis_config::{Diagnostic, KeyPath, plan::Plan};
 use portcullis_metadata::Clock;
 use portcullis_state_store::{
     StateDirectory, StateError,
@@ -121,21 +121,17 @@ pub(crate) fn refusal(error: &StateError) -> String {
     )
 }
 
-/// Returns why the keys in the state directory cannot be used, and the fix, as far as that can be
-/// seen while another process uses them. `None` if there are none yet.
-pub(crate) fn examine_keys(plan: &Plan) -> Option<String> {
-    let directory = plan.state_dir.as_deref()?;
+/// Returns why the keys in a state directory cannot be used, and the fix, as far as that can be seen
+/// while another process uses them. `None` if there are none yet, or others are configured.
+pub(crate) fn examine_keys(plan: &Plan, directory: &Path) -> Option<String> {
     plan.broker
         .as_ref()
         .filter(|broker| broker.keys.is_none())?;
-    let path = directory.join(StateDirectory::BROKER_KEYS);
-    let secret = match SecretSource::File(path.clone()).read() {
-        Ok(secret) => secret,
-        Err(_) if !path.exists() => return None,
-        Err(error) => return Some(format!("{KEYS}: {error}")),
+    let text = match StateDirectory::examine_secret(directory, StateDirectory::BROKER_KEYS) {
+        Ok(text) => text?,
+        Err(error) => return Some(unusable(&error).text),
     };
-    let error = BrokerKeys::parse(secret.secret()).err()?;
-    Some(format!("{KEYS}: {}", unparsable(&path, &error)))
+    parse(directory, &text).err().map(|error| error.text)
 }
 
 /// Returns why a server does not start whose records were sealed with other keys, and the fixes.
@@ -195,7 +191,7 @@ impl StoredKeys {
         let text = directory
             .secret_file_or_generate(StateDirectory::BROKER_KEYS, || BrokerKeys::generate().ok());
         let text = text.map_err(|error| unusable(&error))?;
-        let keys = parse(directory, &text)?;
+        let keys = parse(directory.path(), &text)?;
         Ok(Self {
             directory: directory.clone(),
             current: Mutex::new((text, keys)),
@@ -223,7 +219,7 @@ impl StoredKeys {
         let text = text.ok_or_else(missing)?;
         let mut current = self.current.lock();
         if *current.0 != *text {
-            let keys = parse(&self.directory, &text)?;
+            let keys = parse(self.directory.path(), &text)?;
             *current = (text, keys);
         }
         Ok(Arc::clone(&current.1))
@@ -238,18 +234,14 @@ impl fmt::Debug for StoredKeys {
     }
 }
 
-fn parse(directory: &StateDirectory, text: &str) -> anyhow::Result<Arc<BrokerKeys>> {
-    let path = directory.path().join(StateDirectory::BROKER_KEYS);
-    let keys = BrokerKeys::parse(text).map_err(|error| diagnostic(&unparsable(&path, &error)))?;
-    Ok(Arc::new(keys))
-}
-
-fn unparsable(path: &Path, error: &KeysError) -> String {
-    format!(
-        "the keys in {} cannot be used: {error}; restore the file from a backup, or delete it to get new keys, which signs all users \
-         out",
-        path.display()
-    )
+fn parse(directory: &Path, text: &str) -> Result<Arc<BrokerKeys>, Diagnostic> {
+    BrokerKeys::parse(text).map(Arc::new).map_err(|error| {
+        diagnostic(&format!(
+            "the keys in {} cannot be used: {error}; restore the file from a backup, or delete it to get new keys, which signs all \
+             users out",
+            directory.join(StateDirectory::BROKER_KEYS).display()
+        ))
+    })
 }
 
 fn unusable(error: &StateError) -> Diagnostic {
