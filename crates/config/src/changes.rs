@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 300;
 /// A value that differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The key, such as `resource["/mcp"].realm`. Issuers and resources are named by their
+    /// The key, such as `resource["/mcp"].realm`, or `issuer` if only the order has changed. Issuers and resources are named by their
     /// identifier and endpoint, and so are providers with a configured name.
     pub key: String,
     /// The old value: JSON of at most 300 characters, `unset`, or, for a whole issuer or resource,
@@ -25,9 +25,9 @@ pub struct Change {
 
 /// The values that differ, in the order of their keys. Secrets are not part of a configuration;
 /// credentials and queries of URLs are not shown.
-pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
-    let old = rows(old);
-    let new = rows(new);
+pub fn changes(old_config: &Config, new_config: &Config) -> Vec<Change> {
+    let old = rows(old_config);
+    let new = rows(new_config);
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let mut found = Vec::new();
     let mut whole = None;
@@ -55,7 +55,46 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
             new: shown(after),
         });
     }
+    found.extend(changed_orders(old_config, new_config));
+    found.sort_by(|a, b| a.key.cmp(&b.key));
     found
+}
+
+/// Returns the lists whose order matters and has changed: that of issuers is the one of the
+/// metadata, and that of providers the one of the sign-in page.
+fn changed_orders(old: &Config, new: &Config) -> Vec<Change> {
+    let issuers = |config: &Config| -> Vec<String> {
+        let issuers = config.issuer.iter();
+        issuers.map(|issuer| issuer.issuer.clone()).collect()
+    };
+    let providers = |config: &Config| -> Vec<String> {
+        let providers = config.broker.iter().flat_map(|broker| &broker.provider);
+        providers
+            .filter_map(|provider| provider.name.clone())
+            .collect()
+    };
+    [
+        changed_order("issuer", issuers(old), issuers(new)),
+        changed_order("broker.provider", providers(old), providers(new)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Compares the order of the names that are in both lists.
+fn changed_order(key: &str, old: Vec<String>, new: Vec<String>) -> Option<Change> {
+    let common = |names: &[String], others: &[String]| -> Vec<String> {
+        let common = names.iter().filter(|name| others.contains(name));
+        common.cloned().collect()
+    };
+    let (old, new) = (common(&old, &new), common(&new, &old));
+    let shown = |names: Vec<String>| shown(key, Some(&Row::Value(names.into())), false);
+    (old != new).then(|| Change {
+        key: key.to_owned(),
+        old: shown(old),
+        new: shown(new),
+    })
 }
 
 #[derive(PartialEq)]
@@ -235,6 +274,54 @@ mod tests {
                 change("issuer[\"https://c.example\"]", "absent", "present"),
                 change("resource[\"/b\"]", "present", "absent"),
                 change("resource[\"/c\"]", "absent", "present"),
+            ]
+        );
+    }
+
+    /// J10: the order of issuers and of providers is a value of its own. New and removed ones do not
+    /// change it, nor does the order of resources.
+    #[test]
+    fn the_order_is_compared() {
+        let swapped = [
+            ("https://a.example", "https://c.example"),
+            ("https://b.example", "https://a.example"),
+            ("https://c.example", "https://b.example"),
+        ];
+        let (old, new) = ("https://a.example", "https://b.example");
+        assert_eq!(
+            compare(&swapped)[0],
+            change(
+                "issuer",
+                &format!("[\"{old}\",\"{new}\"]"),
+                &format!("[\"{new}\",\"{old}\"]")
+            )
+        );
+        assert_eq!(
+            compare(&[
+                ("\"/a\"", "\"/c\""),
+                ("\"/b\"", "\"/a\""),
+                ("\"/c\"", "\"/b\""),
+            ])
+            .iter()
+            .find(|change| change.key == "resource"),
+            None
+        );
+        let providers = |names: &[&str]| {
+            let provider = |name: &&str| {
+                format!(
+                    "[[broker.provider]]\nname = '{name}'\nkind = 'oidc'\nclient_id = 'a'\nclient_secret = {{ env = 'A' }}\n"
+                )
+            };
+            let providers: String = names.iter().map(provider).collect();
+            let text = format!("base_url = 'https://a.example'\nresource = []\n{providers}");
+            from_text(&text).unwrap()
+        };
+        assert_eq!(
+            changes(&providers(&["a", "b", "c"]), &providers(&["d", "b", "a"])),
+            [
+                change("broker.provider", "[\"a\",\"b\"]", "[\"b\",\"a\"]"),
+                change("broker.provider[\"c\"]", "present", "absent"),
+                change("broker.provider[\"d\"]", "absent", "present"),
             ]
         );
     }

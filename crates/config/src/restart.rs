@@ -1,6 +1,9 @@
+use url::Url;
+
 use super::{
     Change, Config, changes,
     file::{Broker, Limits, Session},
+    plan::state_dir_of,
 };
 
 /// Returns the changes that a reload cannot apply: they need a restart of the server.
@@ -24,10 +27,10 @@ fn keep(running: &Config, new: &mut Config) {
         audit,
         admin,
         traces,
+        base_url,
         // A reload applies these.
         listen: _,
         tls: _,
-        base_url: _,
         shutdown_delay: _,
         shutdown_timeout: _,
         reload: _,
@@ -44,9 +47,22 @@ fn keep(running: &Config, new: &mut Config) {
     new.traces.clone_from(traces);
     // Metrics are counted from the start, and only if there is a listener that serves them.
     keep_presence(admin, &mut new.admin);
+    if base_url_names_state(running, new) {
+        new.base_url.clone_from(base_url);
+    }
     keep_broker(broker, &mut new.broker);
     keep_session(session, &mut new.session);
     keep_limits(limits, &mut new.limits);
+}
+
+/// Returns whether what the process has opened would have another name with the new `base_url`: the
+/// keys in Redis, or the default state directory. Everything else of the two configurations is the
+/// same for them.
+fn base_url_names_state(running: &Config, new: &Config) -> bool {
+    let url = |config: &Config| Url::parse(&config.base_url).ok();
+    let is_other_url = url(running) != url(new);
+    is_other_url
+        && (running.shared.is_some() || state_dir_of(running).ok() != state_dir_of(new).ok())
 }
 
 /// Keeps whether there is a broker, and whether its keys are configured or generated. A reload can
@@ -198,6 +214,45 @@ mod tests {
             assert_eq!(reload("", setting).0, named, "{setting}");
             assert_eq!(reload(setting, "").0, named, "without {setting}");
         }
+    }
+
+    /// J10: what the process has opened can be named after `base_url`, which needs a restart then.
+    #[test]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the error type is that of figment's jail"
+    )]
+    fn the_url_needs_a_restart_if_state_is_named_after_it() {
+        let config = |url: &str, lines: &str| {
+            let mut config = config(lines);
+            config.base_url = url.to_owned();
+            config
+        };
+        figment::Jail::expect_with(|jail| {
+            jail.clear_env();
+            jail.set_env("HOME", "/home/a");
+            for (lines, systemd, new, needs_restart) in [
+                ("", "", "https://b.example", true),
+                ("", "", "https://a.example/", false),
+                ("", "/var/lib/portcullis", "https://b.example", false),
+                ("state_dir = 'off'", "", "https://b.example", false),
+                ("state_dir = '/state'", "", "https://b.example", false),
+                (
+                    "state_dir = '/state'\nshared.redis = 'redis://127.0.0.1'",
+                    "",
+                    "https://b.example",
+                    true,
+                ),
+            ] {
+                jail.set_env("STATE_DIRECTORY", systemd);
+                let running = config("https://a.example", lines);
+                let changes = changes_that_need_restart(&running, &config(new, lines));
+                let keys: Vec<_> = changes.iter().map(|change| change.key.as_str()).collect();
+                let expected: &[&str] = if needs_restart { &["base_url"] } else { &[] };
+                assert_eq!(keys, expected, "{lines} {systemd} {new}");
+            }
+            Ok(())
+        });
     }
 
     /// J10: whether the broker's keys are configured or generated is decided at the start.
