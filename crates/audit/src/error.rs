@@ -71,7 +71,7 @@ pub enum ChainError {
 #[non_exhaustive]
 pub enum FileError {
     /// The file cannot be opened, or there is none and its folder does not permit to create it.
-    #[error("{} cannot be opened; name a file that this user can read and write, in a folder where it can create files", path.display())]
+    #[error("{} cannot be opened; name a file that this user can read and write, in a folder that exists and that it can write", path.display())]
     Unopenable {
         /// The file.
         path: PathBuf,

@@ -51,6 +51,11 @@ pub enum UpstreamSettingsError {
     /// Two identity headers have the same name.
     #[error("the identity header `{0}` is listed twice")]
     IdentityHeaderDuplicate(HeaderName),
+    /// Requests would reach the upstream without the header of their session.
+    #[error(
+        "the session header `{0}` would be removed from requests to the upstream, because proxies or servers give it another meaning"
+    )]
+    SessionHeader(HeaderName),
     /// The header cannot be forwarded from clients, with the reason.
     #[error("forward_headers lists `{0}`, which cannot be forwarded: {1}; remove it")]
     ForwardHeader(HeaderName, &'static str),
@@ -73,6 +78,7 @@ impl UpstreamSettingsError {
             Self::PublicUrl => "upstream.public_url",
             Self::IdentityHeader(_) => "upstream.identity_header",
             Self::IdentityHeaderDuplicate(_) => "upstream.identity_header_twice",
+            Self::SessionHeader(_) => "upstream.session_header",
             Self::ForwardHeader(..) => "upstream.forward_header",
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderName;
+use portcullis_mcp::header;
 use portcullis_metadata::ResourceUri;
 use url::Url;
 
@@ -33,6 +34,9 @@ pub struct HttpUpstreamSettings {
     /// headers and removes the client's own. Default: none. Names of headers that carry
     /// credentials, identity, the session or the framing are rejected.
     pub forward_headers: Vec<HeaderName>,
+    /// The header with the identifier of a session. It must be one that is forwarded, and no identity
+    /// header. Default: `Mcp-Session-Id`.
+    pub session_header: HeaderName,
     /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`,
     /// `X-Forwarded-Proto` and `X-Forwarded-Host`, the client's address in `Forwarded` and
     /// `X-Forwarded-For`. Default: none; these headers are not sent. The client's own copies are
@@ -71,6 +75,7 @@ impl HttpUpstreamSettings {
             trust: None,
             identity_headers: IdentityHeader::defaults(),
             forward_headers: Vec::new(),
+            session_header: header::SESSION,
             public_url: None,
             forward_cookies: false,
             connect_timeout: Duration::from_secs(5),

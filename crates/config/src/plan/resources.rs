@@ -155,7 +155,7 @@ fn resource_plan(
     let origins = origins(&[resource], base_url);
     let realm = errors.take("realm", check_realm(&resource.realm));
     let grace = errors.take("response_grace", check_grace(resource.response_grace));
-    let upstream = upstream::plan(resource, base_url, limits, errors);
+    let upstream = upstream::plan(resource, base_url, session_header.as_ref(), limits, errors);
     let issuers = issuers?;
     let audiences = metadata.as_ref().and_then(|metadata| {
         let plans = issuers.plans.iter().map(|(_, plan)| *plan);

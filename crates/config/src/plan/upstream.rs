@@ -8,6 +8,7 @@ use portcullis_gateway::{
     ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource,
     UpstreamAddress, UpstreamSettingsError, UpstreamTrust,
 };
+use portcullis_mcp::header;
 use portcullis_metadata::SystemClock;
 use url::Url;
 
@@ -45,12 +46,13 @@ impl UpstreamPlan {
 }
 
 /// Validates the upstream of a resource, and adds an error for each invalid setting. It opens no
-/// connection.
+/// connection. `session_header` is `None` if it is invalid.
 ///
 /// Returns `None` if a setting is invalid.
 pub(super) fn plan(
     resource: &Resource,
     base_url: &Url,
+    session_header: Option<&HeaderName>,
     limits: &Limits,
     errors: &mut Diagnostics<'_>,
 ) -> Option<UpstreamPlan> {
@@ -87,6 +89,9 @@ pub(super) fn plan(
     settings.public_url = Some(base_url.clone());
     settings.forward_cookies = resource.forward_cookies;
     settings.forward_headers = forward_headers.clone().unwrap_or_default();
+    if let Some(header) = session_header {
+        settings.session_header = header.clone();
+    }
     settings.head_timeout = head_timeout.0;
     settings.connection_limit = ConnectionLimit::new(
         limits
@@ -131,6 +136,7 @@ fn check_settings(
             UpstreamSettingsError::ForwardHeader(name, _) => {
                 settings.forward_headers.retain(|header| header != name)
             }
+            UpstreamSettingsError::SessionHeader(_) => settings.session_header = header::SESSION,
             _ if has_substitute || !replace_address(settings) => return,
             _ => has_substitute = true,
         }
@@ -238,6 +244,7 @@ fn key_of(error: &UpstreamSettingsError) -> &'static str {
         UpstreamSettingsError::IdentityHeader(_)
         | UpstreamSettingsError::IdentityHeaderDuplicate(_) => "identity_headers",
         UpstreamSettingsError::ForwardHeader(..) => "forward_headers",
+        UpstreamSettingsError::SessionHeader(_) => "proto",
         _ => "upstream",
     }
 }
@@ -247,6 +254,7 @@ fn fix_of(error: &UpstreamSettingsError) -> &'static str {
     match error {
         UpstreamSettingsError::AddressUserInformation => "; remove everything before the `@`",
         UpstreamSettingsError::AddressFragment => "; remove the `#` and what follows it",
+        UpstreamSettingsError::SessionHeader(_) => "; choose another word, such as \"Acme\"",
         _ => "",
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct ForwardingSettings<'a> {
     pub(crate) identity_headers: Vec<IdentityHeader>,
     /// The client assertions that are forwarded.
     pub(crate) forward_headers: Vec<HeaderName>,
+    /// The header of sessions, which must be forwarded. `None` if there are no sessions.
+    pub(crate) session_header: Option<HeaderName>,
     /// The URL under which clients reach the gateway, for the forwarding headers. `None` adds none.
     pub(crate) public_url: Option<&'a Url>,
     pub(crate) forward_cookies: bool,
@@ -72,17 +74,18 @@ pub(crate) struct ForwardingRules {
 
 impl ForwardingRules {
     /// Checks the settings and prepares the rules. Fails if a header cannot carry the identity or
-    /// be forwarded, two identity headers have the same name, or the public URL is not an http or
-    /// https URL with a host.
+    /// be forwarded, two identity headers have the same name, the session header is not forwarded,
+    /// or the public URL is not an http or https URL with a host.
     pub(crate) fn new(settings: ForwardingSettings<'_>) -> Result<Self, UpstreamSettingsError> {
         let ForwardingSettings {
             identity_headers,
             forward_headers,
+            session_header,
             public_url,
             forward_cookies,
         } = settings;
         for (position, IdentityHeader { name, .. }) in identity_headers.iter().enumerate() {
-            if !may_carry_identity(name.as_str()) {
+            if !may_carry_identity(name.as_str()) || session_header.as_ref() == Some(name) {
                 return Err(UpstreamSettingsError::IdentityHeader(name.clone()));
             }
             if identity_headers[..position]
@@ -99,13 +102,17 @@ impl ForwardingRules {
             .filter(|name| !name.as_str().starts_with(GATEWAY_PREFIX))
             .cloned()
             .collect();
-        Ok(Self {
+        let rules = Self {
             identity_headers,
             unprefixed_identity_names,
             forward_headers,
             public_address,
             forward_cookies,
-        })
+        };
+        match session_header.filter(|header| rules.is_removed(header.as_str())) {
+            Some(removed) => Err(UpstreamSettingsError::SessionHeader(removed)),
+            None => Ok(rules),
+        }
     }
 
     /// Returns the request to the upstream. Nothing of the client's request is forwarded but the

@@ -43,6 +43,7 @@ impl UpstreamState {
             trust,
             identity_headers,
             forward_headers,
+            session_header,
             public_url,
             forward_cookies,
             connect_timeout,
@@ -57,6 +58,7 @@ impl UpstreamState {
             rules: ForwardingRules::new(ForwardingSettings {
                 identity_headers,
                 forward_headers,
+                session_header: Some(session_header),
                 public_url: public_url.as_ref(),
                 forward_cookies,
             })?,

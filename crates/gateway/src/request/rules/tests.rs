@@ -421,6 +421,36 @@ fn identity_headers_are_validated() {
     );
 }
 
+/// E1, L8: sessions need a header that reaches the upstream and that nothing overwrites.
+#[test]
+fn the_session_header_is_forwarded() {
+    let with_session = |name, identity_headers| {
+        ForwardingRules::new(ForwardingSettings {
+            session_header: Some(HeaderName::from_static(name)),
+            ..with_identity(identity_headers)
+        })
+        .err()
+    };
+    for name in ["mcp-session-id", "acme-session-id"] {
+        assert_eq!(with_session(name, IdentityHeader::defaults()), None);
+    }
+    for name in [
+        "x-mcp-session-id",
+        "acme_mcp-session-id",
+        "x-portcullis-session-id",
+        "remote-session-id",
+    ] {
+        let removed = UpstreamSettingsError::SessionHeader(HeaderName::from_static(name));
+        assert_eq!(with_session(name, Vec::new()), Some(removed));
+    }
+    let name = HeaderName::from_static("acme-session-id");
+    let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
+    assert_eq!(
+        with_session("acme-session-id", vec![header]),
+        Some(UpstreamSettingsError::IdentityHeader(name))
+    );
+}
+
 /// Generates names that are decided first, similar ones, and others.
 fn names() -> impl Strategy<Value = String> {
     let told_at_once = prop::sample::select(vec![
