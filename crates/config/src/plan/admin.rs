@@ -5,7 +5,7 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::Secret;
 use url::Url;
 
-use super::{TlsFiles, optional};
+use super::{TlsFiles, optional, unix_socket};
 use crate::{
     Diagnostics, SecretSource,
     file::{Admin, AdminListen},
@@ -90,20 +90,32 @@ fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostic
         is_valid = false;
         errors.add(key, text);
     };
-    let AdminListen::Tcp(address) = listen else {
-        if tls.is_some() {
-            reject(
-                "tls",
-                "tls is set, and a unix socket has no TLS; remove it".to_owned(),
-            );
+    let address = match listen {
+        AdminListen::Tcp(address) => address,
+        AdminListen::Unix(path) => {
+            if tls.is_some() {
+                reject(
+                    "tls",
+                    "tls is set, and a unix socket has no TLS; remove it".to_owned(),
+                );
+            }
+            if let Err(error) = unix_socket::check_place(path) {
+                reject("listen", format!("admin.listen = \"{listen}\" {error}"));
+            }
+            return is_valid;
         }
-        return is_valid;
     };
     let ip = address.ip();
-    if *address == server && address.port() != 0 {
+    if overlap(*address, server) {
+        let problem = match *address == server {
+            true => "is also `listen`".to_owned(),
+            false => format!(
+                "has the port of listen = \"{server}\", and one of both is on all addresses"
+            ),
+        };
         reject(
             "listen",
-            format!("admin.listen = \"{listen}\" is also `listen`; choose another port"),
+            format!("admin.listen = \"{listen}\" {problem}; choose another port"),
         );
     }
     if !ip.is_loopback() && tls.is_none() {
@@ -125,6 +137,17 @@ fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostic
         );
     }
     is_valid
+}
+
+/// Returns whether a process cannot listen on both addresses. A listener on `[::]` is also one on all
+/// IPv4 addresses. Port 0 is a free port.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers =
+        |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+    let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+    one.port() != 0
+        && one.port() == other.port()
+        && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
 }
 
 /// Returns the policy that accepts the hosts of loopback, of the address, and the configured ones.
@@ -252,8 +275,44 @@ mod tests {
             .err()
             .unwrap();
         assert!(error.contains("a unix socket has no TLS"), "{error}");
-        let error = plan_of("listen = \"127.0.0.1:3000\"", TOKEN).err().unwrap();
-        assert!(error.contains("is also `listen`"), "{error}");
+        for (listen, words) in [
+            ("127.0.0.1:3000", "is also `listen`"),
+            (
+                "0.0.0.0:3000",
+                "has the port of listen = \"127.0.0.1:3000\"",
+            ),
+            (
+                "unix:/nowhere/admin.sock",
+                "is in a folder that does not exist",
+            ),
+        ] {
+            let lines = format!("listen = \"{listen}\"");
+            let error = plan_of(&lines, TOKEN).err().unwrap();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    /// F8: the listener has addresses of its own.
+    #[test]
+    fn both_listeners_can_be_bound() {
+        for (one, other, overlaps) in [
+            ("127.0.0.1:8080", "127.0.0.1:8080", true),
+            ("127.0.0.1:8080", "127.0.0.1:8081", false),
+            ("127.0.0.1:8080", "192.0.2.1:8080", false),
+            ("127.0.0.1:8080", "[::1]:8080", false),
+            ("127.0.0.1:8080", "0.0.0.0:8080", true),
+            ("127.0.0.1:8080", "0.0.0.0:8081", false),
+            ("127.0.0.1:8080", "[::]:8080", true),
+            ("127.0.0.1:8080", "[::ffff:127.0.0.1]:8080", true),
+            ("0.0.0.0:8080", "[::]:8080", true),
+            ("0.0.0.0:8080", "[::1]:8080", false),
+            ("[::]:8080", "[::1]:8080", true),
+            ("0.0.0.0:0", "0.0.0.0:0", false),
+        ] {
+            let (a, b) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(overlap(a, b), overlaps, "{one} {other}");
+            assert_eq!(overlap(b, a), overlaps, "{other} {one}");
+        }
     }
 
     /// J9: every invalid value has its error.

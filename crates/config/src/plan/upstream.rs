@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use http::HeaderName;
 use portcullis_gateway::{
     ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource,
@@ -206,6 +206,8 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
                     shown_url(socket)
                 );
             }
+            unix_socket::check_length(Path::new(path))
+                .map_err(|error| anyhow!("upstream.unix = {:?} {error}", shown_url(socket)))?;
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
             Ok(Some(UpstreamAddress::Unix {
                 path: path.into(),

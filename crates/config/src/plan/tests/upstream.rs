@@ -18,6 +18,12 @@ fn invalid_upstreams_are_rejected() {
         assert!(check(&unix(socket)).is_ok(), "{socket}");
     }
     assert!(check(&unix("run/mcp.sock")).is_err());
+    let long = unix(&format!("/run/{}.sock:/mcp", "x".repeat(98)));
+    let message = check(&long).err().unwrap().to_string();
+    assert!(
+        message.contains("is too long for a Unix socket; choose"),
+        "{message}"
+    );
 }
 
 /// L8, L9: forwarded headers, the head timeout and the connection limit are configurable.
