@@ -136,13 +136,15 @@ fn tenant_id(key: &str, text: &str) -> anyhow::Result<Box<str>> {
 }
 
 /// Returns the issuer of a tenant. An issuer is configured for a national cloud, or on loopback for
-/// an imitation.
+/// an imitation, whose path also begins with the tenant.
 fn entra_issuer(configured: Option<&str>, tenant: &str) -> anyhow::Result<Issuer> {
     let Some(text) = configured else {
         return Ok(Issuer::parse(&entra::global_issuer(tenant))?);
     };
     let issuer = parse(text)?;
-    if is_loopback(issuer.url()) || entra::is_issuer_of(text, tenant) {
+    let is_imitation =
+        is_loopback(issuer.url()) && issuer.url().path().starts_with(&format!("/{tenant}/"));
+    if is_imitation || entra::is_issuer_of(text, tenant) {
         return Ok(issuer);
     }
     let fix = match entra::in_national_cloud(text) {

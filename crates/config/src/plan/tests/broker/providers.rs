@@ -30,6 +30,7 @@ fn issuers_follow_from_the_kind() {
     let github = "allow = [{ claim = \"id\", one_of = [\"583231\"] }]";
     let entra = format!("https://login.microsoftonline.com/{TENANT}/v2.0");
     let government = format!("https://login.microsoftonline.us/{TENANT}/v2.0");
+    let imitation = format!("http://127.0.0.1:9000/{TENANT}/v2.0");
     for (kind, lines, issuer, tenants) in [
         (
             "google",
@@ -69,8 +70,8 @@ fn issuers_follow_from_the_kind() {
         ),
         (
             "entra",
-            format!("tenant = \"{TENANT}\"\nissuer = \"http://127.0.0.1:9000/v2.0\""),
-            "http://127.0.0.1:9000/v2.0",
+            format!("tenant = \"{TENANT}\"\nissuer = \"{imitation}\""),
+            &*imitation,
             0,
         ),
         (
@@ -135,6 +136,20 @@ fn public_providers_need_rules() {
             provider("entra", &format!("tenant = \"{shared}\"")),
             &format!("broker.provider[0].tenant has \"{shared}\""),
             "anyone with an account at Microsoft could sign in",
+        );
+    }
+    for issuer in [
+        "http://127.0.0.1:9000/v2.0",
+        &format!("http://127.0.0.1:9000/{OTHER_TENANT}/v2.0"),
+        &format!("https://login.microsoftonline.us/{OTHER_TENANT}/v2.0"),
+    ] {
+        assert_error(
+            provider(
+                "entra",
+                &format!("tenant = \"{TENANT}\"\nissuer = \"{issuer}\""),
+            ),
+            "broker.provider[0].issuer = ",
+            "is not that of the tenant",
         );
     }
     for (issuer, kind) in [
