@@ -107,7 +107,7 @@ pub(super) fn plan(
             "no [[resource]] is configured; add one with `endpoint` and `upstream`",
         );
     }
-    cross_checks::check(config, errors);
+    cross_checks::check(config, broker, errors);
     let context = Context {
         config,
         base_url,

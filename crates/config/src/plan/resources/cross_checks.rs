@@ -1,13 +1,16 @@
 //! Settings that concern several resources.
 
+use portcullis_metadata::Issuer;
+use url::Url;
+
 use crate::{Config, Diagnostics, file::Authorization};
 
 /// The first segment of the broker's paths.
 const BROKER_SEGMENT: &str = "oauth";
 
 /// Adds errors for endpoints that conflict, for open endpoints on a network, and for several
-/// defaults.
-pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
+/// resources at the root metadata path. `broker` is the issuer of the broker, if there is one.
+pub(super) fn check(config: &Config, broker: Option<&Issuer>, errors: &mut Diagnostics<'_>) {
     for (position, resource) in config.resource.iter().enumerate() {
         let mut errors = errors.table(&format!("resource[{position}]"));
         let mut earlier = config.resource[..position].iter().enumerate();
@@ -44,15 +47,30 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
             );
         }
     }
-    if config.broker.is_some() {
-        check_beside_broker(config, errors);
+    if let Some(broker) = broker {
+        check_beside_broker(config, broker, errors);
     }
+    check_defaults(config, errors);
+}
+
+/// Adds errors for all but one of the resources whose metadata would be at the root path: the one at
+/// `/`, whose own path that is, and defaults.
+fn check_defaults(config: &Config, errors: &mut Diagnostics<'_>) {
     let mut defaults = config
         .resource
         .iter()
         .enumerate()
         .filter(|(_, resource)| resource.default);
-    if let Some((first, _)) = defaults.next() {
+    let mut is_root = config.resource.iter().map(|one| one.endpoint == "/");
+    if let Some(root) = is_root.position(|is_root| is_root) {
+        for (position, _) in defaults.filter(|(position, _)| *position != root) {
+            let text = format!(
+                "default = true serves the metadata at the root metadata path, which is that of resource[{root}], because its \
+                 endpoint is \"/\"; remove it"
+            );
+            errors.add(&format!("resource[{position}].default"), text);
+        }
+    } else if let Some((first, _)) = defaults.next() {
         for (position, _) in defaults {
             let text = format!(
                 "default = true is also set for resource[{first}]; remove one, because one resource is served at the root \
@@ -65,10 +83,14 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
 
 /// Adds errors for an issuer with the identifier of the broker, for open endpoints, which would share
 /// the origin of the pages where users sign in, and for endpoints in the paths of the broker.
-fn check_beside_broker(config: &Config, errors: &mut Diagnostics<'_>) {
-    let bare = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
+fn check_beside_broker(config: &Config, broker: &Issuer, errors: &mut Diagnostics<'_>) {
+    // A default port can be written or left out.
+    let bare = |url: &str| {
+        let url = Url::parse(url).map_or_else(|_| url.to_owned(), String::from);
+        url.trim_end_matches('/').to_ascii_lowercase()
+    };
     for (position, issuer) in config.issuer.iter().enumerate() {
-        if bare(&issuer.issuer) == bare(&config.base_url) {
+        if bare(&issuer.issuer) == bare(broker.as_str()) {
             errors.add(
                 &format!("issuer[{position}].issuer"),
                 "it is base_url, which is the issuer of the [broker]; remove this [[issuer]], because the broker's tokens are \

@@ -134,6 +134,28 @@ fn the_broker_is_the_issuer_of_resources() {
     assert!(only_own.resources[0].accepts_broker && only_own.resources[0].issuers.is_empty());
 }
 
+/// The issuer of the broker is not configured once more, however its URL is written.
+#[test]
+fn the_broker_is_no_configured_issuer() {
+    for (base_url, issuer) in [
+        ("https://mcp.example.com", "https://mcp.example.com"),
+        ("https://mcp.example.com:443", "https://mcp.example.com"),
+        ("https://mcp.example.com/", "https://MCP.example.com:443/"),
+    ] {
+        let issuer = format!("[[issuer]]\nissuer = \"{issuer}\"\n\n[broker]");
+        let base_url = format!("\"{base_url}\"");
+        let edits = [
+            ("\"https://mcp.example.com\"", &*base_url),
+            ("[broker]", &issuer),
+        ];
+        assert_error(
+            broker(&edits),
+            "issuer[0].issuer: it is base_url",
+            "remove this [[issuer]]",
+        );
+    }
+}
+
 /// The base URL may be written with a slash and a default port.
 #[test]
 fn the_issuer_has_no_slash_at_its_end() {

@@ -57,6 +57,15 @@ fn similar_endpoints_are_rejected() {
             .collect::<Vec<_>>(),
         [true, false]
     );
+    let root = second("/").replace("required_scopes", "default = true\nrequired_scopes");
+    let message = format!("{:#}", check(&root).err().expect("an error"));
+    assert!(
+        message.starts_with("resource[0].default = true serves the metadata at the root metadata path, which is that of resource[1]"),
+        "{message}"
+    );
+    check(&format!("{}\ndefault = true", second("/"))).unwrap();
+    check(&second("/")).unwrap();
+
     let three = format!(
         "{two}\ndefault = true\n[[resource]]\nendpoint = \"/third\"\nupstream = \"demo\"\ndefault = true"
     );
