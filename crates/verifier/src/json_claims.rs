@@ -51,6 +51,14 @@ pub fn claim_at<'c>(claims: &'c Map<String, Value>, path: &str) -> Option<&'c Va
     claims.get(&*name)?.pointer(rest)
 }
 
+/// Returns whether a text can name a claim for [`claim_at`]: it is not empty, and if it starts with
+/// `/`, each `~` in it is the start of `~0` or `~1` (RFC 6901 section 3).
+pub fn is_claim_path(path: &str) -> bool {
+    let mut after_tildes = path.split('~').skip(1);
+    !path.is_empty()
+        && (!path.starts_with('/') || after_tildes.all(|after| after.starts_with(['0', '1'])))
+}
+
 /// Prints no claims, because they describe people.
 impl fmt::Debug for JsonClaims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,6 +111,17 @@ mod tests {
                 );
             }
             assert_eq!(claims.get(&format!("claim-{count}")), None, "of {count}");
+        }
+    }
+
+    /// C14: a name can have any character, and a pointer needs valid escapes.
+    #[test]
+    fn claim_paths() {
+        for path in ["a", "a~2", "/", "/a/b", "/a~1b/~0c"] {
+            assert!(is_claim_path(path), "{path}");
+        }
+        for path in ["", "/a~2", "/a~", "/~/a"] {
+            assert!(!is_claim_path(path), "{path}");
         }
     }
 

@@ -43,7 +43,7 @@ pub use id_token::{ExpectedIdToken, IdToken, IdTokenError, LogoutToken};
 pub use inactive_tokens::{InactiveTokens, TokenId};
 pub use introspection::{introspection_request, rejects_client};
 pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer};
-pub use json_claims::claim_at;
+pub use json_claims::{claim_at, is_claim_path};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;
 pub use portcullis_metadata::AccessToken;

@@ -12,7 +12,7 @@ use portcullis_jose::AlgorithmSet;
 use portcullis_metadata::{Issuer, JwkSet};
 use url::Url;
 
-use crate::revoked_tokens::RevokedTokens;
+use crate::{json_claims::is_claim_path, revoked_tokens::RevokedTokens};
 
 pub use self::{
     application_audience::{ApplicationAudience, ApplicationAudienceError},
@@ -158,14 +158,8 @@ impl IssuerSettings {
 /// Returns whether a claim's name or JSON pointer can be read for scopes. `scope` and `scp` are
 /// always read.
 fn is_scope_claim(path: &str) -> bool {
-    let Some(pointer) = path.strip_prefix('/') else {
-        return !matches!(path, "" | "scope" | "scp");
-    };
-    let has_valid_escapes = pointer
-        .split('~')
-        .skip(1)
-        .all(|rest| rest.starts_with(['0', '1']));
-    has_valid_escapes && !matches!(pointer, "" | "scope" | "scp")
+    let name = path.strip_prefix('/').unwrap_or(path);
+    is_claim_path(path) && !matches!(name, "" | "scope" | "scp")
 }
 
 /// How an issuer's tokens are verified.

@@ -10,6 +10,7 @@ use portcullis_gateway::{
 };
 use portcullis_mcp::header;
 use portcullis_metadata::SystemClock;
+use portcullis_verifier::is_claim_path;
 use url::Url;
 
 use super::{files, optional, unix_socket, url_fix::url_fix};
@@ -283,6 +284,11 @@ fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
     let header = header.with_context(|| {
         format!("identity_headers has {name:?}, which is not a header name; correct it")
     })?;
+    ensure!(
+        is_claim_path(claim),
+        "identity_headers has {name:?} = {claim:?}, which cannot name a claim; write a name such as \"email\", or a JSON pointer such \
+         as \"/realm_access/roles\", in which `~` is written as `~0`"
+    );
     let source = match claim {
         "iss" => IdentitySource::Issuer,
         "sub" => IdentitySource::Subject,

@@ -1,5 +1,5 @@
 use portcullis_reason_codes::ReasonCodes;
-use portcullis_verifier::Principal;
+use portcullis_verifier::{Principal, is_claim_path};
 use serde_json::Value;
 
 /// A requirement on one claim of the token, in addition to scopes.
@@ -101,8 +101,7 @@ impl ClaimRule {
         if claim.is_empty() {
             return Err(ClaimRuleError::NoClaim);
         }
-        let is_escape = |after: &str| after.starts_with(['0', '1']);
-        if claim.starts_with('/') && !claim.split('~').skip(1).all(is_escape) {
+        if !is_claim_path(claim) {
             return Err(ClaimRuleError::Pointer);
         }
         if let ClaimTest::OneOf(values) | ClaimTest::Domain(values) = &test

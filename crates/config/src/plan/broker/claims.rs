@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use portcullis_verifier::is_claim_path;
 
 use crate::Diagnostics;
 
@@ -82,5 +83,10 @@ fn check(name: &str, source: &str) -> anyhow::Result<()> {
             "claims has {text:?}, which is not the name of a claim; write claims = {{ email = \"email\" }}"
         );
     }
+    ensure!(
+        is_claim_path(source),
+        "claims has {source:?}, which cannot name a claim of the provider; write a name, or a JSON pointer in which `~` is written \
+         as `~0`"
+    );
     Ok(())
 }
