@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
-use portcullis_jose::{Algorithm, AlgorithmSet};
+use portcullis_jose::{Algorithm, AlgorithmSet, MAX_KEYS};
 use portcullis_metadata::{JwkSet, syntax::is_https_or_loopback_http};
 use portcullis_verifier::{
     IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
@@ -369,6 +369,12 @@ fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
     ensure!(
         !set.keys.is_empty(),
         "jwks_file = {:?} has no public key that can be used; save the document at the issuer's jwks_uri there",
+        file.display()
+    );
+    let count = set.keys.len() + set.rejected.len();
+    ensure!(
+        count <= MAX_KEYS,
+        "jwks_file = {:?} has {count} keys; remove those with which no tokens are signed, so that at most {MAX_KEYS} remain",
         file.display()
     );
     Ok(set)

@@ -8,6 +8,24 @@ fn issuer_with(lines: &str) -> (&'static str, String) {
     (ISSUER, format!("{ISSUER}\n{lines}"))
 }
 
+/// J9: a file with more keys than a set can have is named with their number.
+#[test]
+fn too_many_keys_are_counted() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let key = r#"{"kty":"RSA","n":"AA","e":"AQAB"}"#;
+    let (from, to) = issuer_with(&format!("jwks_file = {:?}", file.path()));
+    let write = |count| {
+        let keys = vec![key; count].join(",");
+        std::fs::write(file.path(), format!("{{\"keys\":[{keys}]}}")).unwrap();
+    };
+    write(100);
+    check(&GOOD.replace(from, &to)).unwrap();
+    write(101);
+    let message = error(from, &to);
+    assert!(message.starts_with("issuer[0].jwks_file = "), "{message}");
+    assert!(message.contains("has 101 keys; remove"), "{message}");
+}
+
 /// C1: each issuer's tokens are validated by signature, by introspection, or both.
 #[test]
 fn introspection_is_configured() {
