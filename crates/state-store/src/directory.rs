@@ -82,6 +82,23 @@ impl StateDirectory {
         }
     }
 
+    /// Locks an existing directory, and changes nothing. `None` if another process uses it. Without
+    /// the file of the lock, no process does.
+    pub(crate) fn lock_unchanged(path: &Path) -> io::Result<Option<Self>> {
+        let lock = match File::open(path.join(LOCK)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(path)?,
+            lock => lock?,
+        };
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(Self {
+                path: path.to_owned(),
+                _lock: Arc::new(lock),
+            })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path

@@ -2,12 +2,13 @@
 
 mod database;
 mod transaction;
+mod unchanged;
 mod writer;
 
 use std::{
     fmt,
     future::ready,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         mpsc::{SyncSender, TrySendError, sync_channel},
@@ -62,6 +63,26 @@ impl FileRecords {
     /// thread cannot be created.
     pub fn open(directory: &StateDirectory, clock: Arc<dyn Clock>) -> Result<Self, RecordError> {
         Self::start(RecordsFile::new(directory), clock)
+    }
+
+    /// Opens the file of a directory and verifies it, as far as that can be done without changing
+    /// anything: changes of the records are kept in memory, and end with the store. `None` if there
+    /// is no file, or if another process uses the directory and the file can be read and written.
+    ///
+    /// # Errors
+    /// Fails with the error of [`open`](Self::open).
+    pub fn open_unchanged(
+        directory: &Path,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Option<Self>, RecordError> {
+        let path = directory.join(StateDirectory::RECORDS);
+        if !path.try_exists().map_err(RecordError::io(&path))? {
+            return Ok(None);
+        }
+        match StateDirectory::lock_unchanged(directory).map_err(RecordError::io(directory))? {
+            Some(directory) => Self::start(RecordsFile::unchanged(&directory), clock).map(Some),
+            None => database::open_nonempty(&path).map(|_| None),
+        }
     }
 
     fn start(file: RecordsFile, clock: Arc<dyn Clock>) -> Result<Self, RecordError> {

@@ -13,7 +13,7 @@ use redb::{
     backends::FileBackend,
 };
 
-use super::super::RecordError;
+use super::{super::RecordError, unchanged::UnchangedFile};
 use crate::{directory::StateDirectory, file_names::RECORDS};
 
 /// The size of the cache, in bytes.
@@ -50,8 +50,13 @@ impl RecordsFile {
         }
     }
 
+    /// As [`new`](Self::new). Changes are kept in memory, and the file stays as it is.
+    pub(super) fn unchanged(directory: &StateDirectory) -> Self {
+        Self::new(directory)
+            .with_access(|builder, file| builder.create_with_backend(UnchangedFile::new(file)?))
+    }
+
     /// Replaces the access to the file.
-    #[cfg(test)]
     pub(super) fn with_access(
         mut self,
         open_database: impl Fn(&Builder, File) -> Result<Database, DatabaseError> + Send + 'static,
@@ -104,15 +109,7 @@ impl RecordsFile {
     /// Opens the file, and verifies the checksums of all of it, which repairs what a crash has
     /// interrupted: a part that is damaged is found here, and not by a later read.
     pub(super) fn open(&self) -> Opened {
-        let file = private_options().read(true).write(true).open(&self.path);
-        let file = file.map_err(RecordError::io(&self.path))?;
-        let length = file.metadata().map_err(RecordError::io(&self.path))?.len();
-        if length == 0 {
-            // It would be taken for a new one.
-            return Err(RecordError::Corrupt {
-                path: self.path.clone(),
-            });
-        }
+        let file = open_nonempty(&self.path)?;
         read_ahead(&self.path).map_err(RecordError::io(&self.path))?;
         let (database, version) = guarded(&self.path, || {
             let database = (self.open_database)(&builder(), file)?;
@@ -126,6 +123,19 @@ impl RecordsFile {
                 path: self.path.clone(),
             })
         }
+    }
+}
+
+/// Opens a file for reading and writing. Fails if it is empty: it would be taken for a new one.
+pub(super) fn open_nonempty(path: &Path) -> Result<File, RecordError> {
+    let file = private_options().read(true).write(true).open(path);
+    let file = file.map_err(RecordError::io(path))?;
+    let length = file.metadata().map_err(RecordError::io(path))?.len();
+    match length {
+        0 => Err(RecordError::Corrupt {
+            path: path.to_owned(),
+        }),
+        _ => Ok(file),
     }
 }
 

@@ -32,6 +32,11 @@ fn open(path: &Path) -> Result<FileRecords, RecordError> {
     FileRecords::open(&directory, Arc::new(SystemClock::new()))
 }
 
+/// Returns the records of a directory, of which nothing changes.
+fn open_unchanged(path: &Path) -> Result<Option<FileRecords>, RecordError> {
+    FileRecords::open_unchanged(path, Arc::new(SystemClock::new()))
+}
+
 fn code<T>(result: Result<T, RecordError>) -> &'static str {
     result.err().map_or("", |error| error.code())
 }
@@ -138,14 +143,20 @@ async fn a_crash_leaves_no_half_change() {
         assert_eq!(committed.unwrap(), Outcome::Committed);
         for image in disk.take_images() {
             let crashed = tempfile::tempdir().unwrap();
+            let path = crashed.path().join(RECORDS);
+            fs::write(&path, &image).unwrap();
+            let unchanged = open_unchanged(crashed.path()).unwrap().unwrap();
+            let found = numbered_changes(&unchanged).await;
+            drop(unchanged);
+            assert!(fs::read(&path).unwrap() == image);
             let locked = StateDirectory::open(crashed.path()).unwrap();
-            fs::write(crashed.path().join(RECORDS), image).unwrap();
             let recovered = FileRecords::open(&locked, Arc::new(SystemClock::new())).unwrap();
             let changes = numbered_changes(&recovered).await;
             assert!(
                 [number, number + 1].contains(&changes),
                 "{changes} of {number}"
             );
+            assert_eq!(found, changes);
             crashes += 1;
         }
     }
@@ -233,7 +244,12 @@ async fn a_damaged_file_is_an_error() {
     let intact = fs::read(&path).unwrap();
     let open_damaged = |content: &[u8]| {
         fs::write(&path, content).unwrap();
-        open(parent.path())
+        let unchanged = code(open_unchanged(parent.path()));
+        assert!(fs::read(&path).unwrap() == content);
+        let opened = open(parent.path());
+        let error = opened.as_ref().err().map(RecordError::code);
+        assert_eq!(unchanged, error.unwrap_or_default(), "as a start");
+        opened
     };
     for eighth in 0..8 {
         let truncated = &intact[..intact.len() * eighth / 8];
@@ -307,6 +323,38 @@ fn another_version_is_an_error() {
         code(FileRecords::open(&directory, clock)),
         "records.version"
     );
+}
+
+/// N4: nothing is created or changed without a file, or beside another process. Changes of an
+/// unchanged file are in memory.
+#[tokio::test]
+async fn an_unchanged_file_stays_as_it_is() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join(RECORDS);
+    assert!(
+        open_unchanged(&parent.path().join("none"))
+            .unwrap()
+            .is_none()
+    );
+    assert!(open_unchanged(parent.path()).unwrap().is_none());
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+
+    let records = open(parent.path()).unwrap();
+    records.commit(numbered(0)).await.unwrap();
+    assert!(open_unchanged(parent.path()).unwrap().is_none(), "in use");
+    drop(records);
+    let before = fs::read(&path).unwrap();
+    let unchanged = open_unchanged(parent.path()).unwrap().unwrap();
+    for number in 1..100 {
+        unchanged.commit(numbered(number)).await.unwrap();
+    }
+    assert_eq!(numbered_changes(&unchanged).await, 100);
+    drop(unchanged);
+    assert!(fs::read(&path).unwrap() == before);
+
+    let _locked = StateDirectory::open(parent.path()).unwrap();
+    fs::write(&path, "").unwrap();
+    assert_eq!(code(open_unchanged(parent.path())), "records.corrupt");
 }
 
 /// A creation that a crash has interrupted is repeated, and a directory without access is an error.
