@@ -13,6 +13,7 @@ use portcullis_serve::{Persistence, Product, runnable_plan};
 use portcullis_terminal::{counted, print_json, print_note, print_warning};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 use crate::{cli, online_check};
 
@@ -23,7 +24,8 @@ pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<Ex
     if arguments.schema {
         return print_schema();
     }
-    let (loaded, plan) = match valid(arguments) {
+    let runtime = crate::control_runtime()?;
+    let (loaded, plan) = match valid(arguments, &runtime) {
         Ok(valid) => valid,
         Err(errors) if arguments.json => {
             print_json(&Report {
@@ -49,7 +51,7 @@ pub(crate) fn run(arguments: &cli::Check, product: Product) -> anyhow::Result<Ex
                 product,
                 !arguments.json,
             );
-            Some(crate::control_runtime()?.block_on(examined)?)
+            Some(runtime.block_on(examined)?)
         }
         false => None,
     };
@@ -76,10 +78,10 @@ pub(crate) fn print_schema() -> anyhow::Result<ExitCode> {
 }
 
 /// The configuration, with everything that can be validated without the network.
-fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
+fn valid(arguments: &cli::Check, runtime: &Runtime) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = crate::load(&arguments.config, Overrides::default())?;
     match runnable_plan(&loaded.config) {
-        Ok(plan) => match Persistence::examine(&plan) {
+        Ok(plan) => match runtime.block_on(Persistence::examine(&plan)) {
             found if found.is_empty() => Ok((loaded, plan)),
             found => Err(ConfigErrors(loaded.places.locate(found))),
         },

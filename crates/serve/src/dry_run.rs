@@ -35,6 +35,14 @@ fn build_in_runtime(plan: &Plan) -> anyhow::Result<()> {
 }
 
 fn build(plan: &Plan) -> anyhow::Result<()> {
+    let broker = plan.broker.as_ref();
+    let broker = broker.map(|_| BrokerPersistence::in_memory(plan, Arc::new(SystemClock::new())));
+    state(plan, broker.transpose()?).map(drop)
+}
+
+/// Builds the state of a server that keeps nothing but the records of its broker. Fails with the
+/// reason why the plan cannot run.
+pub(crate) fn state(plan: &Plan, broker: Option<BrokerPersistence>) -> anyhow::Result<ServerState> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut persistence = SessionPersistence::in_memory(plan);
     let observers = Observers {
@@ -43,19 +51,13 @@ fn build(plan: &Plan) -> anyhow::Result<()> {
         metrics: None,
         traces: None,
     };
-    let clock = Arc::new(SystemClock::new());
     let (process, _) = Process::new(
         plan,
         crate::Product::default(),
-        Arc::clone(&clock) as _,
+        Arc::new(SystemClock::new()),
         observers,
         &mut persistence,
     );
-    let broker = plan
-        .broker
-        .as_ref()
-        .map(|_| BrokerPersistence::in_memory(plan, clock))
-        .transpose()?;
     let process = process.with_broker(broker.map(BrokerProcess::new));
-    ServerState::new(plan, &process, None).map(drop)
+    ServerState::new(plan, &process, None)
 }

@@ -10,6 +10,7 @@ mod connection;
 mod demo;
 mod dry_run;
 mod error;
+mod examination;
 mod forwarded_headers;
 mod health;
 mod limits;

@@ -2,14 +2,12 @@
 
 pub(crate) mod session_persistence;
 mod state_directory;
-#[cfg(test)]
-mod tests;
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
 use portcullis_audit::{
-    AuditSettings, AuditTrail, ChainError, ChainKeys, StartError, WithoutChain, check_chain,
+    AuditSettings, AuditTrail, ChainError, ChainKeys, StartError, WithoutChain,
 };
 use portcullis_discovery::Product;
 use portcullis_metadata::SystemClock;
@@ -144,67 +142,10 @@ impl Persistence {
             broker,
         }))
     }
-
-    /// Returns what would prevent [`open`](Self::open), as far as that can be seen while another
-    /// process may use the directory. Changes nothing.
-    pub fn examine(plan: &Plan) -> Vec<Diagnostic> {
-        let directory = plan.state_dir.as_deref();
-        let mut found = match directory.map(|path| (path, StateDirectory::examine(path))) {
-            None => Vec::new(),
-            Some((path, Ok(()))) => examine_files(plan, path),
-            Some((_, Err(error))) => Vec::from_iter(refusal_without(plan, &error)),
-        };
-        let audit = plan.audit.as_ref().filter(|audit| must_chain(audit));
-        if let Some(audit) = audit.filter(|audit| audit.keys.is_some() || directory.is_some()) {
-            let error = check_chain(&audit.settings.target).err();
-            found.extend(error.map(|error| not_continued(&error)));
-        }
-        found
-            .iter()
-            .map(|text| Diagnostic::new(&KeyPath::default(), text))
-            .collect()
-    }
-}
-
-/// Returns why the server does not start without the state directory. `None` if it starts.
-fn refusal_without(plan: &Plan, error: &StateError) -> Option<String> {
-    let needs_key = |audit: &&AuditPlan| audit.keys.is_none() && must_chain(audit);
-    if plan.session.without_state == WithoutState::Refuse {
-        Some(refusal(error))
-    } else if plan.broker.is_some() && plan.replicas.is_none() {
-        Some(broker::persistence::refusal(error))
-    } else {
-        let audit = plan.audit.as_ref().filter(needs_key);
-        audit.map(|_| unchained(&without_directory(error)))
-    }
-}
-
-/// Returns why the server does not start with the files in the state directory.
-fn examine_files(plan: &Plan, directory: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    if plan.session.without_state == WithoutState::Refuse {
-        let keys = match plan.session.key_sources {
-            Some(_) => Ok(()),
-            None => StateDirectory::examine_session_keys(directory),
-        };
-        let error = keys.and_then(|()| StateDirectory::examine_journal(directory));
-        found.extend(error.err().map(|error| refusal(&error)));
-    }
-    found.extend(broker::persistence::examine_keys(plan, directory));
-    let audit = plan.audit.as_ref().filter(|audit| must_chain(audit));
-    if audit.is_some_and(|audit| audit.keys.is_none()) {
-        let text = StateDirectory::examine_secret(directory, StateDirectory::AUDIT_KEY);
-        let keys = text.map_err(anyhow::Error::from).and_then(|text| {
-            text.map(|text| parse_chain_keys(directory, &text))
-                .transpose()
-        });
-        found.extend(keys.err().map(|error| unchained(&error)));
-    }
-    found
 }
 
 /// Returns whether the configuration does not permit records without a chain.
-fn must_chain(audit: &AuditPlan) -> bool {
+pub(crate) fn must_chain(audit: &AuditPlan) -> bool {
     audit.settings.without_chain == WithoutChain::Refuse
 }
 
@@ -247,13 +188,13 @@ fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option
 }
 
 /// Parses the content of the file with the keys of the chain.
-fn parse_chain_keys(directory: &Path, text: &str) -> anyhow::Result<ChainKeys> {
+pub(crate) fn parse_chain_keys(directory: &Path, text: &str) -> anyhow::Result<ChainKeys> {
     let file = directory.join(StateDirectory::AUDIT_KEY);
     ChainKeys::parse(text).with_context(|| file.display().to_string())
 }
 
 /// Returns why the key of the chain cannot be read from a state directory that cannot be used.
-fn without_directory(error: &StateError) -> anyhow::Error {
+pub(crate) fn without_directory(error: &StateError) -> anyhow::Error {
     anyhow!("the key cannot be read: {error}")
 }
 
@@ -281,7 +222,7 @@ fn start_trail(
 }
 
 /// Returns why the server does not start without the state directory, and the fixes.
-fn refusal(error: &StateError) -> String {
+pub(crate) fn refusal(error: &StateError) -> String {
     let other = match is_container() {
         true => "in a container, mount a volume there that its user can write",
         false => "set state_dir to another directory",
@@ -303,7 +244,7 @@ fn served(address: SocketAddr, directory: &Path) -> String {
 }
 
 /// Returns why the server does not start without a key of the chain, and the fixes.
-fn unchained(error: &anyhow::Error) -> String {
+pub(crate) fn unchained(error: &anyhow::Error) -> String {
     format!(
         "audit.key: records cannot be chained: {error:#}; or set audit.key to the source of another key, or audit.without_chain = \
          \"write\" to write records without a chain"
@@ -311,6 +252,6 @@ fn unchained(error: &anyhow::Error) -> String {
 }
 
 /// Returns why the chain cannot be continued in the configured file, and the fixes.
-fn not_continued(error: &ChainError) -> String {
+pub(crate) fn not_continued(error: &ChainError) -> String {
     format!("audit.target: {error}, or set audit.without_chain = \"write\" to begin a new chain")
 }

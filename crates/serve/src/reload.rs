@@ -90,10 +90,10 @@ impl Reloader {
             .as_ref()
             .map(|source| ConfigFileVersions::of(&source.file, &source.config))
             .unwrap_or_default();
-        let broker_keys = state.load().process().broker.as_ref().and_then(|broker| {
-            let path = broker.keys.file()?;
-            Some(VersionedFile::now(path))
-        });
+        let broker = state.load().process().broker.clone();
+        let broker_keys = broker
+            .and_then(|broker| broker.keys_file)
+            .map(VersionedFile::now);
         Self {
             broker_keys,
             state,

@@ -13,7 +13,7 @@ use portcullis_config::{Diagnostic, KeyPath, plan::Plan};
 use portcullis_metadata::Clock;
 use portcullis_state_store::{
     StateDirectory, StateError,
-    records::{FileRecords, MemoryRecords, RecordStore},
+    records::{FileRecords, MemoryRecords, RecordError, RecordStore},
 };
 use zeroize::Zeroizing;
 
@@ -26,6 +26,8 @@ const KEYS: &str = "broker.keys";
 pub(crate) struct BrokerPersistence {
     pub(crate) records: Arc<dyn RecordStore>,
     pub(crate) keys: KeysOrigin,
+    /// The file of the keys, if they are in the state directory.
+    pub(crate) keys_file: Option<PathBuf>,
     /// The file of the records, if they are in one.
     pub(crate) records_file: Option<PathBuf>,
     /// Whether other replicas use the same records.
@@ -37,7 +39,7 @@ pub(crate) struct BrokerPersistence {
 pub(crate) enum KeysOrigin {
     /// They are those of the plan.
     Configured,
-    /// They were generated in memory.
+    /// They are in memory only.
     Generated(Arc<BrokerKeys>),
     /// They are in the state directory.
     Stored(Arc<StoredKeys>),
@@ -60,6 +62,7 @@ impl BrokerPersistence {
         Ok(Self {
             records: Arc::new(MemoryRecords::new(clock)),
             keys,
+            keys_file: None,
             records_file: None,
             is_shared: false,
         })
@@ -78,6 +81,7 @@ impl BrokerPersistence {
             (Some(replicas), _) => Ok(Self {
                 records: open_records(replicas, clock).await?,
                 keys: KeysOrigin::Configured,
+                keys_file: None,
                 records_file: None,
                 is_shared: true,
             }),
@@ -97,18 +101,41 @@ impl BrokerPersistence {
             true => KeysOrigin::Configured,
             false => KeysOrigin::Stored(Arc::new(StoredKeys::open(directory)?)),
         };
-        let records = FileRecords::open(directory, clock).map_err(|error| {
-            anyhow!(
-                "state_dir: {error}; or set state_dir to another directory, which signs all users out [{}]",
-                error.code()
-            )
-        })?;
+        let records = FileRecords::open(directory, clock)
+            .map_err(|error| anyhow!(unusable_records(&error)))?;
         Ok(Self {
             records: Arc::new(records),
             keys,
+            keys_file: stored_keys_file(plan, directory.path()),
             records_file: Some(directory.path().join(StateDirectory::RECORDS)),
             is_shared: false,
         })
+    }
+
+    /// As [`open_directory`](Self::open_directory), and changes nothing in the directory: missing
+    /// keys, and changes of the records, are kept in memory. `None` if there are no records, or if
+    /// another process uses them.
+    pub(crate) fn open_unchanged(
+        plan: &Plan,
+        directory: &Path,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Option<Self>> {
+        let stored = match is_configured(plan) {
+            true => None,
+            false => StateDirectory::examine_secret(directory, StateDirectory::BROKER_KEYS)
+                .map_err(|error| unusable(&error))?,
+        };
+        let stored = stored.map(|text| parse(directory, &text)).transpose()?;
+        let records = FileRecords::open_unchanged(directory, Arc::clone(&clock))
+            .map_err(|error| anyhow!(unusable_records(&error)))?;
+        let in_memory = Self::in_memory(plan, clock)?;
+        Ok(records.map(|records| Self {
+            records: Arc::new(records),
+            keys: stored.map_or(in_memory.keys, KeysOrigin::Generated),
+            keys_file: stored_keys_file(plan, directory),
+            records_file: Some(directory.join(StateDirectory::RECORDS)),
+            is_shared: false,
+        }))
     }
 }
 
@@ -121,23 +148,19 @@ pub(crate) fn refusal(error: &StateError) -> String {
     )
 }
 
-/// Returns why the keys in a state directory cannot be used, and the fix, as far as that can be seen
-/// while another process uses them. `None` if there are none yet, or others are configured.
-pub(crate) fn examine_keys(plan: &Plan, directory: &Path) -> Option<String> {
-    plan.broker
-        .as_ref()
-        .filter(|broker| broker.keys.is_none())?;
-    let text = match StateDirectory::examine_secret(directory, StateDirectory::BROKER_KEYS) {
-        Ok(text) => text?,
-        Err(error) => return Some(unusable(&error).text),
-    };
-    parse(directory, &text).err().map(|error| error.text)
+/// Returns why a server does not start with the records in its state directory, and the fixes.
+fn unusable_records(error: &RecordError) -> String {
+    format!(
+        "state_dir: {error}; or set state_dir to another directory, which signs all users out [{}]",
+        error.code()
+    )
 }
 
 /// Returns why a server does not start whose records were sealed with other keys, and the fixes.
-pub(crate) fn foreign_records(records: &Path, keys: &KeysOrigin) -> Diagnostic {
+/// `keys` is the file with the keys, if they are in the state directory.
+pub(crate) fn foreign_records(records: &Path, keys: Option<&Path>) -> Diagnostic {
     let records = records.display();
-    let (keys, both) = match keys.file() {
+    let (keys, both) = match keys {
         Some(keys) => (keys.display().to_string(), "delete both files"),
         None => (KEYS.to_owned(), "delete the file with the records"),
     };
@@ -161,15 +184,12 @@ fn is_configured(plan: &Plan) -> bool {
         .is_some_and(|broker| broker.keys.is_some())
 }
 
-impl KeysOrigin {
-    /// Returns the file in the state directory, if the keys are there.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
-        match self {
-            Self::Stored(stored) => Some(stored.path()),
-            Self::Configured | Self::Generated(_) => None,
-        }
-    }
+/// Returns the file of the keys in a state directory. `None` if others are configured.
+fn stored_keys_file(plan: &Plan, directory: &Path) -> Option<PathBuf> {
+    (!is_configured(plan)).then(|| directory.join(StateDirectory::BROKER_KEYS))
+}
 
+impl KeysOrigin {
     /// Returns the keys for a plan that has no keys or, if it has some, these. Reads the file in the
     /// state directory again, and fails if it cannot be used.
     pub(crate) fn current(

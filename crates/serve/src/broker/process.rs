@@ -19,6 +19,8 @@ const MAX_BODIES: usize = 1024;
 pub(crate) struct BrokerProcess {
     pub(crate) records: Arc<dyn RecordStore>,
     pub(crate) keys: KeysOrigin,
+    /// The file of the keys, if they are in the state directory.
+    pub(crate) keys_file: Option<PathBuf>,
     /// The file of the records, if they are in one.
     pub(crate) records_file: Option<PathBuf>,
     /// Whether other replicas use the same records.
@@ -40,6 +42,7 @@ impl BrokerProcess {
         let BrokerPersistence {
             records,
             keys,
+            keys_file,
             records_file,
             is_shared,
         } = persistence;
@@ -51,6 +54,7 @@ impl BrokerProcess {
         Self {
             records,
             keys,
+            keys_file,
             records_file,
             is_shared,
             ends: Arc::new(ends),
@@ -66,7 +70,7 @@ impl BrokerProcess {
         let are_foreign = broker.has_foreign_records().await;
         if matches!(are_foreign, Ok(true)) {
             let error = match &self.records_file {
-                Some(file) => foreign_records(file, &self.keys),
+                Some(file) => foreign_records(file, self.keys_file.as_deref()),
                 None => foreign_shared_records(),
             };
             return Err(error.into());

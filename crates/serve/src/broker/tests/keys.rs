@@ -71,7 +71,43 @@ async fn an_unusable_directory_refuses_the_start() {
     let error = opened.err().unwrap().to_string();
     assert!(error.starts_with("state_dir: "), "{error}");
     assert!(error.contains(&file.display().to_string()), "{error}");
-    assert_eq!(Persistence::examine(&plan).len(), 1);
+    assert_eq!(Persistence::examine(&plan).await.len(), 1);
+}
+
+/// N4: records that were written with other keys are found before the start, and nothing changes.
+/// So are keys that are missing: the start would generate others.
+#[tokio::test]
+async fn records_of_other_keys_are_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = directory.path().join(StateDirectory::BROKER_KEYS);
+    let server = TestServer::with(&plan(&[]), open(&directory).unwrap());
+    let client = r#"{"redirect_uris":["http://127.0.0.1/"],"token_endpoint_auth_method":"none"}"#;
+    let registration = format!(
+        "POST /oauth/register HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{client}",
+        client.len()
+    );
+    assert_eq!(server.send(&registration).await.status(), 201);
+    drop(server);
+    let stored = stored(&directory);
+    assert_eq!(Persistence::examine(&stored).await, []);
+
+    let backup = directory.path().join("backup");
+    fs::copy(&keys, &backup).unwrap();
+    fs::write(&keys, &*BrokerKeys::generate().unwrap()).unwrap();
+    for is_missing in [false, true] {
+        if is_missing {
+            fs::remove_file(&keys).unwrap();
+        }
+        let found = Persistence::examine(&stored).await;
+        assert_eq!(found.len(), 1);
+        let words = format!("other keys than those in {}; restore", keys.display());
+        assert!(found[0].text.starts_with("broker.keys: "), "{found:?}");
+        assert!(found[0].text.contains(&words), "{found:?}");
+        assert_eq!(keys.exists(), !is_missing);
+    }
+    fs::rename(&backup, &keys).unwrap();
+    assert_eq!(Persistence::examine(&stored).await, []);
 }
 
 /// A server does not start with keys or records that it cannot use: it would forget which tokens it
@@ -90,12 +126,9 @@ async fn unusable_files_refuse_the_start() {
         assert!(error.starts_with(key), "{error}");
         assert!(error.contains(&file.display().to_string()), "{error}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "damaged");
-        let found = Persistence::examine(&stored(&directory));
-        assert_eq!(
-            found.len(),
-            usize::from(name != "records.redb"),
-            "{found:?}"
-        );
-        assert!(found.iter().all(|found| found.text.contains(&error)));
+        let found = Persistence::examine(&stored(&directory)).await;
+        let found: Vec<_> = found.iter().map(|found| found.text.as_str()).collect();
+        assert_eq!(found, [&*error]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "damaged");
     }
 }

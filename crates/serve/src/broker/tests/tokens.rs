@@ -39,6 +39,7 @@ impl Signed {
         let persistence = BrokerPersistence {
             records: Arc::new(MemoryRecords::new(Arc::new(SystemClock::new()))),
             keys: KeysOrigin::Generated(Arc::new(BrokerKeys::parse(&text).unwrap())),
+            keys_file: None,
             records_file: None,
             is_shared: false,
         };

@@ -6,8 +6,7 @@ use portcullis_config::{from_text, plan::Plan};
 use portcullis_state_store::StateDirectory;
 use tokio::sync::watch;
 
-use super::Persistence;
-use crate::Product;
+use crate::{Persistence, Product};
 
 const SESSION_KEYS: &str = "session-keys";
 const ENDS: &str = "session-ends";
@@ -31,7 +30,7 @@ fn plan(state_dir: &Path, tables: &[&str]) -> Plan {
 /// Returns what `examine` finds. Asserts that `open` fails with it, or succeeds if there is nothing.
 async fn found(state_dir: &Path, tables: &[&str]) -> Option<String> {
     let plan = plan(state_dir, tables);
-    let found = Persistence::examine(&plan);
+    let found = Persistence::examine(&plan).await;
     let (_running, shutdown) = watch::channel(false);
     let error = Persistence::open(&plan, Product::default(), None, shutdown)
         .await
