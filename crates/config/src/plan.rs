@@ -40,7 +40,7 @@ use portcullis_telemetry::ExportSettings;
 use url::Url;
 
 use crate::{
-    Config, Diagnostic, Diagnostics, KeyPath,
+    Config, Diagnostic, Diagnostics, KeyPath, Span,
     file::{Limits, Session},
     placeholders, shown_url,
 };
@@ -75,6 +75,8 @@ const RESERVED_PATHS: &[&str] = &[HEALTH, READY];
 
 /// The maximum number of worker threads.
 const MAX_WORKERS: usize = 256;
+/// The longest `shutdown_delay` and `shutdown_timeout`.
+const LONGEST_SHUTDOWN: Span = Span::secs(24 * 60 * 60);
 /// The maximum size of a request's head without the access token, in bytes.
 const HEAD_BESIDE_TOKEN: usize = 16 << 10;
 /// The URL with which the other parts are validated if `base_url` is invalid.
@@ -154,6 +156,11 @@ impl Plan {
             Limits::default()
         };
         let workers = errors.take("workers", workers(config.workers));
+        let [delay, timeout] = [
+            ("shutdown_delay", config.shutdown_delay),
+            ("shutdown_timeout", config.shutdown_timeout),
+        ]
+        .map(|(key, time)| errors.take(key, shutdown_time(key, time)));
         let tls = optional(config.tls.as_ref(), |files| {
             TlsFiles::for_clients(
                 files,
@@ -239,6 +246,7 @@ impl Plan {
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         warnings.extend(sessions::warnings(&config.session));
+        warnings.extend(introspection::warnings(&config.issuer));
         warnings.extend(config.audit.as_ref().and_then(audit::warning));
         if let (Some(configured), Some(broker), Some(directory)) =
             (&config.broker, &broker, &state_dir)
@@ -261,8 +269,8 @@ impl Plan {
         Some(Self {
             listen: config.listen,
             workers: workers?,
-            shutdown_delay: config.shutdown_delay.0,
-            shutdown_timeout: config.shutdown_timeout.0,
+            shutdown_delay: delay?,
+            shutdown_timeout: timeout?,
             tls: tls?,
             limits: config.limits.clone(),
             rates: rates?,
@@ -343,6 +351,14 @@ fn base_url(text: &str) -> anyhow::Result<Url> {
         "base_url = {shown:?} has more than scheme, host and port; put the path into `resource.endpoint`"
     );
     Ok(url)
+}
+
+fn shutdown_time(key: &str, time: Span) -> anyhow::Result<Duration> {
+    ensure!(
+        time <= LONGEST_SHUTDOWN,
+        "{key} = \"{time}\" is outside 0s to 24h"
+    );
+    Ok(time.0)
 }
 
 /// Returns the number of worker threads. Default: the number of cores.

@@ -1,7 +1,7 @@
 //! Token validation per issuer: signatures, introspection, or both.
 
 use crate::{
-    Diagnostics,
+    Diagnostic, Diagnostics, KeyPath,
     file::{self, IntrospectionAuth, Issuer},
     shown_url,
 };
@@ -41,6 +41,26 @@ pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Optio
             settings(issuer, errors).map(Validation::JwtAndIntrospection)
         }
     }
+}
+
+/// Returns a warning for each issuer whose `algorithms` have no effect. They cannot be told apart
+/// from the default if they have its value.
+pub(super) fn warnings(issuers: &[Issuer]) -> Vec<Diagnostic> {
+    let is_unused = |issuer: &Issuer| {
+        issuer.validate == file::Validation::Introspection
+            && issuer.algorithms != Issuer::new(&issuer.issuer).algorithms
+    };
+    let unused = issuers.iter().enumerate();
+    unused
+        .filter(|(_, issuer)| is_unused(issuer))
+        .map(|(position, _)| {
+            let text = format!(
+                "issuer[{position}].algorithms has no effect, because validate = \"introspection\" checks no signatures; remove it, \
+                 or set validate = \"jwt+introspection\""
+            );
+            Diagnostic::new(&KeyPath::default(), &text)
+        })
+        .collect()
 }
 
 /// Rejects settings that have no effect without introspection.

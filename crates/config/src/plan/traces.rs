@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, bail, ensure};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_guard::trace::{ClientTrace, TraceSettings};
 use portcullis_telemetry::ExportSettings;
@@ -18,6 +18,16 @@ use crate::{
 const DEFAULT_PATH: &str = "/v1/traces";
 /// The maximum length of a service name in bytes.
 const MAX_SERVICE_NAME: usize = 255;
+
+/// The headers that describe the spans that are sent, and their connection.
+const RESERVED_HEADERS: [HeaderName; 6] = [
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::HOST,
+    header::TRANSFER_ENCODING,
+];
 
 /// Validates `[traces]`. It opens no connection.
 ///
@@ -128,6 +138,10 @@ fn read_header(text: &str, source: &SecretSource) -> anyhow::Result<(HeaderName,
         .with_context(|| {
             format!("{text:?} is not the name of a header; write one such as \"authorization\"")
         })?;
+    ensure!(
+        !RESERVED_HEADERS.contains(&name),
+        "headers has {text:?}, which this server sets itself; remove it"
+    );
     let mut value = HeaderValue::from_str(source.read().with_context(|| format!("traces.headers.{text}"))?.secret())
         .ok()
         .with_context(|| {
@@ -189,6 +203,10 @@ mod tests {
             (
                 "endpoint = \"http://127.0.0.1:1\"\nca_file = \"/nowhere\"",
                 "traces.ca_file",
+            ),
+            (
+                "endpoint = \"http://127.0.0.1:1\"\nheaders = { Content-Type = { env = \"PATH\" } }",
+                "traces.headers has \"Content-Type\", which this server sets itself; remove it",
             ),
             (
                 "endpoint = \"http://127.0.0.1:1\"\nheaders = { authorization = { env = \"NO_SUCH_VARIABLE\" } }",

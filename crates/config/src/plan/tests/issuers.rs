@@ -8,6 +8,23 @@ fn issuer_with(lines: &str) -> (&'static str, String) {
     (ISSUER, format!("{ISSUER}\n{lines}"))
 }
 
+/// C1: algorithms of signatures that are not checked cause a warning.
+#[test]
+fn unused_algorithms_cause_a_warning() {
+    let warnings = |lines: &str| {
+        let (from, to) = issuer_with(&format!("{lines}\nclient_id = \"portcullis\""));
+        let warnings = check(&GOOD.replace(from, &to)).unwrap().warnings;
+        let about = |warning: &Diagnostic| warning.text.starts_with("issuer[0].algorithms has no");
+        warnings.iter().filter(|warning| about(warning)).count()
+    };
+    let algorithms = "algorithms = [\"ES256\"]";
+    for (validate, expected) in [("introspection", 1), ("jwt+introspection", 0)] {
+        let validate = format!("validate = \"{validate}\"");
+        assert_eq!(warnings(&validate), 0);
+        assert_eq!(warnings(&format!("{validate}\n{algorithms}")), expected);
+    }
+}
+
 /// J9: a file with more keys than a set can have is named with their number.
 #[test]
 fn too_many_keys_are_counted() {
