@@ -5,6 +5,7 @@ mod audiences;
 mod audit;
 mod broker;
 mod contents;
+mod egress;
 mod entra;
 mod errors;
 mod file_version;
@@ -246,6 +247,12 @@ impl Plan {
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         warnings.extend(sessions::warnings(&config.session));
+        let issuers = issuers.into_iter().collect::<Option<Vec<_>>>()?;
+        warnings.extend(egress::warnings(
+            &issuers,
+            broker.as_ref(),
+            traces.iter().flatten().next(),
+        ));
         warnings.extend(introspection::warnings(&config.issuer));
         warnings.extend(config.audit.as_ref().and_then(audit::warning));
         if let (Some(configured), Some(broker), Some(directory)) =
@@ -277,7 +284,7 @@ impl Plan {
             session,
             replicas: replicas?,
             state_dir: state_dir?,
-            issuers: issuers.into_iter().collect::<Option<_>>()?,
+            issuers,
             broker,
             resources,
             // The resources have the errors of their origins.

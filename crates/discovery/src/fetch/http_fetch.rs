@@ -21,7 +21,7 @@ use super::{
     sent_secrets::SentSecrets,
     settings_error::FetchSettingsError,
     shown_url,
-    tls::Tls,
+    tls::{self, Tls},
     trace::RequestTrace,
 };
 
@@ -120,6 +120,21 @@ impl HttpFetch {
             lookup: resolver::system,
             clients,
         })
+    }
+
+    /// Checks that environment variables name no unusable proxy for requests to this URL, and no
+    /// unusable certificates. Sends nothing.
+    ///
+    /// # Errors
+    /// Fails with the error of these requests.
+    pub fn check_environment(&self, url: &Url) -> Result<(), FetchSettingsError> {
+        if self.proxies.applies_to(url) {
+            self.proxies.url()?;
+        }
+        match url.scheme() {
+            "https" => tls::check_environment(),
+            _ => Ok(()),
+        }
     }
 
     fn client(&self, key: PoolKey) -> Result<Client, FetchError> {

@@ -72,12 +72,18 @@ impl Tls {
         if let Some(verifier) = slot.get() {
             return Ok(verifier.clone());
         }
-        #[cfg(all(unix, not(target_vendor = "apple")))]
-        super::certificate_variable::check(std::env::var_os("SSL_CERT_FILE").as_deref())?;
+        check_environment()?;
         let verifier = Verifier::new_with_extra_roots(own.iter().cloned(), self.provider.clone())
             .map_err(|_| FetchSettingsError::TrustStore)?;
         Ok(slot.get_or_init(|| Arc::new(verifier)).clone())
     }
+}
+
+/// Checks that the environment names no unusable certificates.
+pub(super) fn check_environment() -> Result<(), FetchSettingsError> {
+    #[cfg(all(unix, not(target_vendor = "apple")))]
+    super::certificate_variable::check(std::env::var_os("SSL_CERT_FILE").as_deref())?;
+    Ok(())
 }
 
 /// Reads the certificates of a PEM file.
