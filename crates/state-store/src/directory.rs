@@ -85,18 +85,19 @@ impl StateDirectory {
     /// Locks an existing directory, and changes nothing. `None` if another process uses it. Without
     /// the file of the lock, no process does.
     pub(crate) fn lock_unchanged(path: &Path) -> io::Result<Option<Self>> {
-        let lock = match File::open(path.join(LOCK)) {
+        let lock = match private_options().write(true).open(path.join(LOCK)) {
+            Ok(lock) => match lock.try_lock() {
+                Ok(()) => lock,
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(path)?,
-            lock => lock?,
+            Err(error) => return Err(error),
         };
-        match lock.try_lock() {
-            Ok(()) => Ok(Some(Self {
-                path: path.to_owned(),
-                _lock: Arc::new(lock),
-            })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        Ok(Some(Self {
+            path: path.to_owned(),
+            _lock: Arc::new(lock),
+        }))
     }
 
     /// Returns the path.
