@@ -96,7 +96,7 @@ pub(super) fn first_name(claim: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// D9: the name in a JSON pointer is decoded.
+    /// J9: the name in a JSON pointer is decoded.
     #[test]
     fn pointers_are_decoded() {
         for (claim, name) in [
