@@ -35,7 +35,7 @@ pub(crate) fn check(text: &str) -> Result<(), (usize, Diagnostic)> {
         }
         if depth + dots > MAX_DEPTH {
             let problem = format!(
-                "lists and tables are nested more than {MAX_DEPTH} levels deep, and no key is; remove the inner ones"
+                "lists and tables are nested more than {MAX_DEPTH} levels deep, which is deeper than any key; remove the inner ones"
             );
             return Err(at(line_at(text, position), KeyPath::default(), problem));
         }
