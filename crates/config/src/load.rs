@@ -10,7 +10,7 @@ use std::{
 use figment::{Figment, providers::Serialized, value::Value};
 
 use super::{
-    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, placeholders,
+    Config, ConfigErrors, Diagnostic, FileError, KeyPath, Places, TomlFile, placeholders, syntax,
     type_errors::{self, TypeErrors},
     variables,
 };
@@ -82,6 +82,10 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     let parsed = TomlFile::parse(file, &text).map_err(|(line, diagnostic)| {
         Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
     })?;
+    if let Some(variable) = variables::too_deep() {
+        let errors = ConfigErrors::of_variable(variable, syntax::too_deep());
+        return Err(Unusable::File(errors));
+    }
     let sources = sources(&parsed, overrides);
     // The first line of the error has no part of the file.
     let written: Value = sources.extract().map_err(|error| {
@@ -292,6 +296,27 @@ mod tests {
             jail.set_env("PORTCULLIS_PORT", "3000");
             assert!(load().is_err());
         });
+    }
+
+    /// J9: variables of many levels are refused before anything recursive reads them.
+    #[test]
+    fn deep_variables_are_refused() {
+        for (variable, value) in [
+            ("PORTCULLIS_TRUSTED_PROXIES".to_owned(), "[".repeat(120_000)),
+            ("PORTCULLIS_LIMITS".to_owned(), "{a=".repeat(120_000)),
+            (
+                format!("PORTCULLIS_{}", ["A"; 30_000].join("__")),
+                String::new(),
+            ),
+        ] {
+            with_config(MINIMAL, |jail, load| {
+                jail.set_env(&variable, &value);
+                let error = load().err().unwrap().located().to_string();
+                let (name, problem) = error.split_once(": ").unwrap();
+                assert_eq!(name, variable);
+                assert!(problem.contains("more than 64 levels deep"), "{problem}");
+            });
+        }
     }
 
     /// J9: a variable with the prefix of settings cannot be the source of a secret.

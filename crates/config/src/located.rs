@@ -172,6 +172,17 @@ impl ConfigErrors {
         }])
     }
 
+    /// An error of an environment variable that is not read.
+    pub(super) fn of_variable(source: String, text: String) -> Self {
+        Self(vec![Located {
+            source,
+            line: None,
+            key: String::new(),
+            text,
+            file_error: None,
+        }])
+    }
+
     /// The error of a file that has no text.
     pub(super) fn without_text(file: &Path, error: FileError) -> Self {
         Self(vec![Located {

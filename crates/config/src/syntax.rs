@@ -16,7 +16,7 @@ use place::{is_header, key_of, table_above};
 use tables::{before_its_table, duplicate};
 use tokens::{Token, Tokens};
 
-pub(super) use nesting::check as check_depth;
+pub(super) use nesting::{MAX_DEPTH, check as check_depth, too_deep};
 
 /// The length of the delimiter of a string of several lines.
 const DELIMITER: usize = 3;

@@ -6,7 +6,7 @@ use figment::{
 };
 use serde_json::Value;
 
-use crate::{KeyPath, Segment, schema, toml_text};
+use crate::{KeyPath, Segment, schema, syntax, toml_text};
 
 /// The start of the names of environment variables.
 const PREFIX: &str = "PORTCULLIS_";
@@ -37,6 +37,31 @@ pub(super) fn of_lists() -> Vec<KeyPath> {
     let keys = all();
     let keys = keys.iter().map(|(key, _)| key_of(key.as_str()));
     keys.filter(is_in_list).collect()
+}
+
+/// Returns the name of a variable with more levels than values of the file can have: names and values
+/// are read recursively. Brackets in strings count.
+pub(super) fn too_deep() -> Option<String> {
+    let all = all();
+    let mut all = all
+        .iter()
+        .map(|(key, value)| (key_of(key.as_str()), depth(&value)));
+    all.find(|(key, depth)| key.segments().len() + depth > syntax::MAX_DEPTH)
+        .map(|(key, _)| name(&key))
+}
+
+fn depth(value: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    for byte in value.bytes() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 fn key_of(name: &str) -> KeyPath {

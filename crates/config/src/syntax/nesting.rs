@@ -7,7 +7,7 @@ use super::{
 use crate::{Diagnostic, KeyPath, toml_lines::line_at};
 
 /// The most levels of lists and tables in one value, including those of keys with dots.
-const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// Checks the levels of each value. What follows a string that is not closed is not examined: it is
 /// not parsed either.
@@ -34,13 +34,18 @@ pub(crate) fn check(text: &str) -> Result<(), (usize, Diagnostic)> {
             _ => {}
         }
         if depth + dots > MAX_DEPTH {
-            let problem = format!(
-                "lists and tables are nested more than {MAX_DEPTH} levels deep, which is deeper than any key; remove the inner ones"
-            );
-            return Err(at(line_at(text, position), KeyPath::default(), problem));
+            let line = line_at(text, position);
+            return Err(at(line, KeyPath::default(), too_deep()));
         }
     }
     Ok(())
+}
+
+/// Returns the error of a value that has too many levels.
+pub(crate) fn too_deep() -> String {
+    format!(
+        "lists and tables are nested more than {MAX_DEPTH} levels deep, which is deeper than any key; remove the inner ones"
+    )
 }
 
 #[cfg(test)]
