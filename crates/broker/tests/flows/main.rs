@@ -9,6 +9,7 @@
     reason = "a test's helpers fail the test"
 )]
 
+mod access_tokens;
 mod administration;
 mod authorization;
 mod client_assertions;
