@@ -29,9 +29,14 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     let end = text.trim_end_matches(['\r', '\n', ' ', '\t']).len();
     let position = text.floor_char_boundary(error.span().map_or(end, |span| span.start.min(end)));
     let line_number = line_at(text, position);
+    let problem = error
+        .message()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let strings = strings_of_lines(text, position);
     if let Some(string) = strings.iter().find(|string| string.contains(&position)) {
-        return in_string(text, string, line_number, error.message());
+        return in_string(text, string, line_number, &problem);
     }
     let text = &*without(text, &strings);
     let line = text.lines().nth(line_number - 1).unwrap_or_default();
@@ -41,11 +46,6 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     } else {
         table_above(text, line_number).join(&key_of(line))
     };
-    let problem = error
-        .message()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
     if let Some((line_number, text)) = before_its_table(text, line_number, line) {
         return (line_number, Diagnostic { key, text });
     }
@@ -99,7 +99,6 @@ fn in_string(
     let text = &text[..string.start];
     let first = line_at(text, string.start);
     let line = text.lines().nth(first - 1).unwrap_or_default();
-    let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
     let fix = if problem.contains("escape") || problem.contains("unicode") {
         "write each backslash twice, or begin and end the text with ''' and not with \"\"\""
     } else {

@@ -80,7 +80,7 @@ impl BrokerStore {
         let found = self.records.find::<ClientRecord>(CLIENTS, id).await?;
         let is_unused = match &found {
             Found::Current(current) => current.value.last_used.is_none(),
-            // Nobody can use it any more.
+            // No client can use this registration.
             Found::OfRemovedKey(_) => true,
             Found::Absent => false,
         };

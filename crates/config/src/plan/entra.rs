@@ -371,8 +371,8 @@ mod tests {
         );
     }
 
-    /// C6: the application ID URI of version 1.0 can be any URI, so that each configured audience
-    /// can be it.
+    /// C6: in version 1.0, the application ID URI can be any URI. The note is therefore given only if
+    /// no audience is configured.
     #[test]
     fn audiences_of_version_1_are_explained_once() {
         let v1 = format!("https://sts.windows.net/{ID}/");

@@ -15,7 +15,7 @@ pub(super) fn warn(
     warnings.extend(open_listener(config, base_url).filter(|_| !is_container));
     warnings.extend(other_address(config, base_url));
     warn_of_wide_proxies(config, warnings);
-    let has_services = is_container || container::is_in_kubernetes();
+    let has_services = may_have_services(is_container);
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else {
             continue;
@@ -195,8 +195,13 @@ const PRIVATE_DOMAINS: [&str; 15] = [
 /// Whether the host is a public address, or a name that the public DNS can have. It is not
 /// resolved.
 pub fn has_public_host(url: &Url) -> bool {
-    let has_services = container::is_container() || container::is_in_kubernetes();
-    is_public(url) || is_public_name(url, has_services)
+    is_public(url) || is_public_name(url, may_have_services(container::is_container()))
+}
+
+/// Whether names can be those of Services of Kubernetes. A container may be in a pod that does not
+/// say so.
+fn may_have_services(is_container: bool) -> bool {
+    is_container || container::is_in_kubernetes()
 }
 
 /// Whether the host is a name that the public DNS can have. With `has_services`, a name of two
