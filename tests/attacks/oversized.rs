@@ -327,19 +327,9 @@ async fn the_shared_budget() {
     let (start, rest) = bytes.split_at(bytes.len() - 1);
     let mut first = Connection::open(deployment.portcullis.address()).await;
     first.write(start).await;
-    let used = format!("portcullis_body_budget_used_bytes {}\n", large.len() - 1);
-    let is_held = async {
-        while !administration
-            .metrics(Administration::TOKEN)
-            .await
-            .contains(&used)
-        {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(TIMEOUT, is_held)
-        .await
-        .expect("the first body is held");
+    administration
+        .wait_for_metric("portcullis_body_budget_used_bytes", large.len() - 1)
+        .await;
 
     let response = deployment.send(post()).await;
     assert_eq!(response.status, 503, "{response:?}");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, EventStreams, INITIALIZE, RecordedRequest, Request,
-    TIMEOUT, Upstream,
+    Administration, ChannelBody, Connection, Deployment, EventStreams, INITIALIZE, RecordedRequest,
+    Request, TIMEOUT, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -15,6 +15,9 @@ use tokio::{
 };
 
 const MIB: usize = 1 << 20;
+
+/// The gauge of the memory that bodies use, in bytes.
+const USED_MEMORY: &str = "portcullis_body_budget_used_bytes";
 
 async fn limited(limits: &str) -> Deployment {
     Deployment::builder()
@@ -374,7 +377,12 @@ async fn streams() {
 #[tokio::test]
 async fn bodies_of_one_principal() {
     const LARGE: usize = 200 << 10;
-    let deployment = limited("max_body = 262144\nbody_budget = 1048576").await;
+    let administration = Administration::default();
+    let limits = "[limits]\nmax_body = 262144\nbody_budget = 1048576";
+    let deployment = administration
+        .of(Deployment::builder(), limits)
+        .start()
+        .await;
     let request = |subject: &str| {
         let token = deployment.token().subject(subject).sign();
         Request::post(Deployment::ENDPOINT, vec![b' '; LARGE])
@@ -388,8 +396,9 @@ async fn bodies_of_one_principal() {
         connection
     };
     let mut slow = incomplete("mallory").await;
-    // Until it has arrived, which nothing reports.
-    sleep(Duration::from_millis(500)).await;
+    administration
+        .wait_for_metric(USED_MEMORY, LARGE - 100)
+        .await;
     for _ in 0..2 {
         let rejected = incomplete("mallory")
             .await
@@ -441,11 +450,9 @@ async fn initialize_without_a_budget() {
         "[limits]\nmax_body = 262144\nbody_budget = {}",
         CLIENTS * LARGE + 4096
     );
-    let deployment = Deployment::builder()
-        .upstream(Upstream::scripted(script).await)
-        .tables(limits)
-        .start()
-        .await;
+    let administration = Administration::default();
+    let builder = Deployment::builder().upstream(Upstream::scripted(script).await);
+    let deployment = administration.of(builder, &limits).start().await;
     let mut slow = Vec::new();
     for client in 0..CLIENTS {
         let token = deployment
@@ -459,16 +466,12 @@ async fn initialize_without_a_budget() {
         connection.write(&bytes[..bytes.len() - 100]).await;
         slow.push(connection);
     }
+    administration
+        .wait_for_metric(USED_MEMORY, CLIENTS * (LARGE - 100))
+        .await;
     let token = deployment.good_token();
-    let filler = Request::post(Deployment::ENDPOINT, vec![b' '; 5000]).bearer(&token);
-    let exhausted = async {
-        while deployment.send(filler.clone()).await.status != 503 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(TIMEOUT, exhausted)
-        .await
-        .expect("the budget is used up");
+    let more = Request::post(Deployment::ENDPOINT, vec![b' '; 5000]).bearer(&token);
+    assert_eq!(deployment.send(more).await.status, 503);
 
     let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token))

@@ -1,12 +1,12 @@
 //! [`Administration`]: the listener for administrators of a deployment, and requests to it.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use crate::{DeploymentBuilder, Finished, Portcullis, Request, Scratch, TIMEOUT};
@@ -67,6 +67,22 @@ impl Administration {
             "{head}"
         );
         body
+    }
+
+    /// Waits until a metric without labels has this value.
+    ///
+    /// # Panics
+    /// Panics if it does not have it in time.
+    pub async fn wait_for_metric(&self, name: &str, value: usize) {
+        let line = format!("\n{name} {value}\n");
+        let has_value = async {
+            while !self.metrics(Self::TOKEN).await.contains(&line) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(TIMEOUT, has_value)
+            .await
+            .unwrap_or_else(|_| panic!("{name} does not become {value}"));
     }
 
     /// Sends a request and returns the status and the JSON of the response.
