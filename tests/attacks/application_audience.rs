@@ -109,8 +109,8 @@ async fn other_applications_are_rejected() {
         .await;
 }
 
-/// C6: two resources whose tokens have names of applications. A token for one of them is rejected at
-/// the other.
+/// C6: two resources whose tokens have names of applications. A token for one of them is rejected
+/// at the other.
 #[tokio::test]
 async fn the_other_resource_rejects_the_token() {
     let other = "22223333-bbbb-3333-cccc-4444dddd5555";
@@ -142,8 +142,8 @@ async fn the_other_resource_rejects_the_token() {
     }
 }
 
-/// C6: an audience that is not the resource's URL needs required scopes and a resource of its own, and
-/// must be a UUID or an `api://` URI.
+/// C6: an audience that is not the resource's URL needs required scopes and a resource of its own,
+/// and must be a UUID or an `api://` URI.
 #[tokio::test]
 async fn unsafe_configurations_are_rejected() {
     let second =

@@ -17,8 +17,8 @@ const OTHER: &str = "https://other.example";
 /// A class of attacks, a token of it, and the reason code.
 type Row = (&'static str, String, &'static str);
 
-/// The reason codes of introspection, of tokens that the broker revoked, and of tokens that cannot be
-/// verified now.
+/// The reason codes of introspection, of tokens that the broker revoked, and of tokens that cannot
+/// be verified now.
 const OF_OTHER_SCENARIOS: [&str; 6] = [
     "token.inactive",
     "token.revoked",

@@ -162,8 +162,8 @@ async fn removed_scopes() {
 }
 
 /// D4, F4: the number of requests that wait for a slow endpoint is bounded, also if each has
-/// another token. Cached tokens are accepted meanwhile. What the waiting requests hold is little more than their
-/// heads.
+/// another token. Cached tokens are accepted meanwhile. What the waiting requests hold is little
+/// more than their heads.
 #[tokio::test]
 async fn waiting_requests() {
     const WAITING: usize = 512;

@@ -78,8 +78,8 @@ async fn statuses_have_their_own_fixes() {
     }
 }
 
-/// J9: a server that is asked with another host than it serves, as behind a proxy that does not pass
-/// `Host`, names that as the cause. No access of web pages is checked there.
+/// J9: a server that is asked with another host than it serves, as behind a proxy that does not
+/// pass `Host`, names that as the cause. No access of web pages is checked there.
 #[tokio::test]
 async fn a_changed_host_is_the_cause() {
     let configuration = "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:9\"\n[[issuer]]\nissuer = \

@@ -73,8 +73,8 @@ async fn a_chain_that_works() {
     }
 }
 
-/// J9: a chain that fails at the authorization server. The finding is at its arrow, the texts of the
-/// server are escaped, and JSON goes to standard output as without a page.
+/// J9: a chain that fails at the authorization server. The finding is at its arrow, the texts of
+/// the server are escaped, and JSON goes to standard output as without a page.
 #[tokio::test]
 async fn a_chain_that_fails() {
     const HOSTILE: &str = "<script>alert(1)</script>";

@@ -75,8 +75,8 @@ async fn sessions_continue() {
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }
 
-/// E10: the owner of a session that the server ended gets 404, and opens a new one. A session that its
-/// owner deleted is unknown, also after a restart. Both are unknown to anyone else.
+/// E10: the owner of a session that the server ended gets 404, and opens a new one. A session that
+/// its owner deleted is unknown, also after a restart. Both are unknown to anyone else.
 #[tokio::test]
 async fn the_owner_opens_another_session_after_a_404() {
     let state = Scratch::path_for("state");

@@ -1,4 +1,5 @@
-//! [`ConnectProxy`]: an egress proxy that knows its hosts without DNS, and a private certificate authority.
+//! [`ConnectProxy`]: an egress proxy that knows its hosts without DNS, and a private certificate
+//! authority.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! [`Checklist`]: the results of a series of checks: one line per completed check, and a table at the end.
+//! [`Checklist`]: the results of a series of checks: one line per completed check, and a table at
+//! the end.
 
 use std::{fmt::Write, time::Duration};
 

@@ -51,8 +51,8 @@ pub fn check_resource(params: &Params, granted: Option<&str>) -> Result<(), Erro
     }
 }
 
-/// Returns the requested one of the server's resources. If none is requested, it is the only one, or
-/// the one at the position `default`.
+/// Returns the requested one of the server's resources. If none is requested, it is the only one,
+/// or the one at the position `default`.
 ///
 /// A request names a resource by its identifier. ASCII letter case and one trailing slash are
 /// ignored, as in [`ResourceUri::matches_audience`], unless two resources differ only in that. If

@@ -43,7 +43,8 @@ pub struct BridgeSettings {
     pub grace: Duration,
     /// What a user can do about an error, for the end of the error's text. It begins with its own
     /// punctuation, and is empty if there is no advice, as by default. The errors are
-    /// [`McpError`](portcullis_mcp_client::McpError) and [`MessageTooLarge`](crate::MessageTooLarge).
+    /// [`McpError`](portcullis_mcp_client::McpError) and
+    /// [`MessageTooLarge`](crate::MessageTooLarge).
     pub advice: fn(&(dyn Error + 'static)) -> String,
 }
 

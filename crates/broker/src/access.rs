@@ -95,8 +95,8 @@ fn granted(grants: &[ScopeGrant], identity: &Identity) -> Result<Scopes, AccessD
     Ok(scopes)
 }
 
-/// Returns whether a user meets a rule. A claim that is missing meets no rule. Fails if the provider
-/// left the claim out.
+/// Returns whether a user meets a rule. A claim that is missing meets no rule. Fails if the
+/// provider left the claim out.
 fn is_met(rule: &ClaimRule, identity: &Identity) -> Result<bool, AccessDenial> {
     let value = identity
         .claim(rule.claim())

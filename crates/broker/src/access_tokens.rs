@@ -103,8 +103,8 @@ impl AccessTokens {
         })
     }
 
-    /// Issues an access token of a grant with some of its scopes (RFC 9068 section 2.2). It expires no
-    /// later than the grant. `sid` is the grant, so that all of its tokens end with it.
+    /// Issues an access token of a grant with some of its scopes (RFC 9068 section 2.2). It expires
+    /// no later than the grant. `sid` is the grant, so that all of its tokens end with it.
     pub(crate) fn issue(
         &self,
         grant_id: &str,

@@ -179,8 +179,8 @@ impl Broker {
         self.store.load_ends().await
     }
 
-    /// Returns whether the records were sealed with other keys than those of this broker, so that no
-    /// client and no grant can be read. Call it before the first request.
+    /// Returns whether the records were sealed with other keys than those of this broker, so that
+    /// no client and no grant can be read. Call it before the first request.
     ///
     /// # Errors
     /// Fails when the store cannot be read.
@@ -193,10 +193,10 @@ impl Broker {
         Ok(false)
     }
 
-    /// Reads the ends that other replicas have added to the store, so that their tokens are rejected
-    /// here as well, and reports them to the observer. Call it twice a second if other replicas use
-    /// the same store, also before [`load_ends`](Self::load_ends) has succeeded. The clocks of
-    /// replicas may differ by 5 s.
+    /// Reads the ends that other replicas have added to the store, so that their tokens are
+    /// rejected here as well, and reports them to the observer. Call it twice a second if other
+    /// replicas use the same store, also before [`load_ends`](Self::load_ends) has succeeded. The
+    /// clocks of replicas may differ by 5 s.
     ///
     /// # Errors
     /// Fails when the store cannot be read. Ends are then found by the next call that succeeds.
@@ -232,8 +232,8 @@ impl Broker {
         });
     }
 
-    /// Logs and reports an error of a provider. `reference` is that of the page or the error that the
-    /// user sees because of it.
+    /// Logs and reports an error of a provider. `reference` is that of the page or the error that
+    /// the user sees because of it.
     pub(crate) fn provider_failed(
         &self,
         provider: &str,

@@ -17,8 +17,8 @@ use crate::store::BrokerStore;
 /// The sentence of the error for an unknown client.
 pub(crate) const UNKNOWN_CLIENT: &str = "The client is not registered, or no longer.";
 
-/// Returns the identifier of a client for logs, which contain no query: without that of the URL of a
-/// metadata document.
+/// Returns the identifier of a client for logs, which contain no query: without that of the URL of
+/// a metadata document.
 pub fn logged_client_id(id: &str) -> &str {
     id.split_once('?').map_or(id, |(id, _)| id)
 }

@@ -41,8 +41,8 @@ impl Cookies {
         pairs(headers).filter_map(move |(name, _)| name.strip_prefix(&*prefix))
     }
 
-    /// Returns the header that sets a cookie. The name and the value must have only letters, digits,
-    /// `-` and `_`.
+    /// Returns the header that sets a cookie. The name and the value must have only letters,
+    /// digits, `-` and `_`.
     pub(crate) fn set(self, name: &str, value: &str, age: Duration) -> Option<HeaderValue> {
         let mut text = format!(
             "{}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}",

@@ -31,8 +31,8 @@ pub struct GrantSummary {
     pub subject: Box<str>,
     /// The identifier of the client.
     pub client_id: Box<str>,
-    /// The name of the provider at which the user signed in. `None` if the sign-in has been removed,
-    /// after which the grant cannot be used.
+    /// The name of the provider at which the user signed in. `None` if the sign-in has been
+    /// removed, after which the grant cannot be used.
     pub provider: Option<Box<str>>,
     /// The scopes that the user approved, separated by spaces.
     pub scopes: Box<str>,
@@ -79,9 +79,9 @@ pub struct EndGrantsError {
 }
 
 impl Broker {
-    /// Returns the grants that match a filter, at most `limit`, in an order of its own that does not
-    /// change. Begins after the grant `after`, or with the first one. One call examines a bounded
-    /// number of grants; continue with [`GrantPage::next`] until it is `None`.
+    /// Returns the grants that match a filter, at most `limit`, in an order of its own that does
+    /// not change. Begins after the grant `after`, or with the first one. One call examines a
+    /// bounded number of grants; continue with [`GrantPage::next`] until it is `None`.
     ///
     /// # Errors
     /// Fails when the store cannot be read.

@@ -135,8 +135,8 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Returns whether the user lost access, so that the sessions of the user must end as well. They
-    /// go on if only one installation of a client signed out.
+    /// Returns whether the user lost access, so that the sessions of the user must end as well.
+    /// They go on if only one installation of a client signed out.
     pub const fn is_about_user(self) -> bool {
         matches!(
             self,

@@ -34,8 +34,8 @@ pub(crate) enum Problem {
     /// The answer to a consent page is not one that the page sends.
     #[code = "page.form_malformed"]
     MalformedForm,
-    /// The consent page was opened more than half an hour ago, in another browser, or before a key was
-    /// removed.
+    /// The consent page was opened more than half an hour ago, in another browser, or before a key
+    /// was removed.
     #[code = "page.form_expired"]
     FormExpired,
     /// The redirect URI of the client is not allowed any more.
@@ -202,8 +202,8 @@ impl Broker {
         response
     }
 
-    /// Returns the page about a provider to which the browser cannot be sent. The log line about the
-    /// provider has the reference.
+    /// Returns the page about a provider to which the browser cannot be sent. The log line about
+    /// the provider has the reference.
     pub(crate) fn provider_problem(
         &self,
         provider: &str,

@@ -13,9 +13,9 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct ApplicationWarnings(Mutex<HashMap<Box<str>, Duration>>);
 
 impl ApplicationWarnings {
-    /// Logs that a provider rejects the application, and what to correct. Within a minute of the last
-    /// warning about the same provider, logs only a line with the reference of what the user sees, if
-    /// there is one, because every sign-in fails.
+    /// Logs that a provider rejects the application, and what to correct. Within a minute of the
+    /// last warning about the same provider, logs only a line with the reference of what the user
+    /// sees, if there is one, because every sign-in fails.
     ///
     /// `now` is the time by the monotonic clock.
     pub(crate) fn warn(

@@ -29,12 +29,13 @@ pub struct BrokerSettings {
     /// Lifetimes of tokens and grants.
     pub lifetimes: Lifetimes,
     /// The claims of access tokens, each with the name of the provider's claim. The first is not
-    /// one that RFC 9068 or RFC 7519 defines for the token itself; the second can be, such as `sub`.
+    /// one that RFC 9068 or RFC 7519 defines for the token itself; the second can be, such as
+    /// `sub`.
     pub claims: BTreeMap<String, String>,
     /// The resource servers elsewhere that may introspect tokens.
     pub introspection_clients: Vec<IntrospectionClient>,
-    /// The length in bytes of the longest token that the guards of the resources accept. A longer one
-    /// is not issued, nor one of more than 24 KiB, which clients could not revoke.
+    /// The length in bytes of the longest token that the guards of the resources accept. A longer
+    /// one is not issued, nor one of more than 24 KiB, which clients could not revoke.
     pub max_token: usize,
 }
 
@@ -92,8 +93,9 @@ pub struct ScopeGrant {
 /// Which clients may ask users to sign in.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains, with a port
-    /// if it is not 443. Loopback hosts and the redirect URIs of known clients are always accepted.
+    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains, with a
+    /// port if it is not 443. Loopback hosts and the redirect URIs of known clients are always
+    /// accepted.
     pub redirect_hosts: Vec<Box<str>>,
     /// Whether clients can register (RFC 7591).
     pub registration: bool,

@@ -194,7 +194,8 @@ impl BrokerStore {
             .map(drop)
     }
 
-    /// Records the identifier of a token until it expires. Returns `false` if it is recorded already.
+    /// Records the identifier of a token until it expires. Returns `false` if it is recorded
+    /// already.
     async fn use_once(
         &self,
         table: Table,

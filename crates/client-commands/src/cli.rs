@@ -99,9 +99,9 @@ pub enum ClientCommand {
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and
-    /// with 2 if it cannot run. Without `--login` and `--token`, it sends no credentials except those
-    /// of a fictitious client. It registers a client to test that, and deletes it where the server
-    /// permits; `--no-registration` turns this off.
+    /// with 2 if it cannot run. Without `--login` and `--token`, it sends no credentials except
+    /// those of a fictitious client. It registers a client to test that, and deletes it where the
+    /// server permits; `--no-registration` turns this off.
     #[command(
         after_long_help = "Examples:\n  portcullis doctor https://mcp.example.com/mcp\n  portcullis doctor https://mcp.example.com/mcp --html chain.html"
     )]

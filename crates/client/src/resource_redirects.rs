@@ -1,4 +1,5 @@
-//! [`ResourceRedirects`]: follows redirects within the resource, and explains the refusal of all others.
+//! [`ResourceRedirects`]: follows redirects within the resource, and explains the refusal of all
+//! others.
 
 use std::fmt;
 

@@ -13,9 +13,9 @@ const MAX_SHOWN: usize = 300;
 /// A value that differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The key, such as `resource["/mcp"].realm`, or `issuer` if only the order has changed. Issuers
-    /// and resources are named by their identifier and endpoint, and so are providers with a
-    /// configured name.
+    /// The key, such as `resource["/mcp"].realm`, or `issuer` if only the order has changed.
+    /// Issuers and resources are named by their identifier and endpoint, and so are providers with
+    /// a configured name.
     pub key: String,
     /// The old value: JSON of at most 300 characters, `unset`, or, for a whole issuer or resource,
     /// `present` or `absent`.
@@ -279,8 +279,8 @@ mod tests {
         );
     }
 
-    /// J10: the order of issuers and of providers is a value of its own. New and removed ones do not
-    /// change it, nor does the order of resources.
+    /// J10: the order of issuers and of providers is a value of its own. New and removed ones do
+    /// not change it, nor does the order of resources.
     #[test]
     fn the_order_is_compared() {
         let swapped = [

@@ -1,4 +1,5 @@
-//! [`ConfigErrors`]: the errors of a configuration, each with its file and line, or its environment variable.
+//! [`ConfigErrors`]: the errors of a configuration, each with its file and line, or its environment
+//! variable.
 
 use std::{
     fmt,

@@ -38,7 +38,8 @@ pub(super) fn reworded<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> 
     known.find(|name| written.len() > 1 && words(name) == written)
 }
 
-/// Returns the first of the words with the meaning of this one; the word itself if it has no others.
+/// Returns the first of the words with the meaning of this one; the word itself if it has no
+/// others.
 fn canonical(word: &str) -> &str {
     const EQUAL: [&[&str]; 2] = [&["uri", "url", "endpoint"], &["file", "path"]];
     let equal = EQUAL.iter().find(|words| words.contains(&word));

@@ -31,16 +31,16 @@ pub(super) fn provider() -> Env {
     all().filter(|key| !is_in_list(&key_of(key.as_str())))
 }
 
-/// Returns the keys of lists, such as `resource[0].endpoint`, that variables name. The lists have no
-/// entries beside those of the file.
+/// Returns the keys of lists, such as `resource[0].endpoint`, that variables name. The lists have
+/// no entries beside those of the file.
 pub(super) fn of_lists() -> Vec<KeyPath> {
     let keys = all();
     let keys = keys.iter().map(|(key, _)| key_of(key.as_str()));
     keys.filter(is_in_list).collect()
 }
 
-/// Returns the name of a variable with more levels than values of the file can have: names and values
-/// are read recursively. Brackets in strings count.
+/// Returns the name of a variable with more levels than values of the file can have: names and
+/// values are read recursively. Brackets in strings count.
 pub(super) fn too_deep() -> Option<String> {
     let all = all();
     let mut all = all
@@ -82,8 +82,8 @@ fn all() -> Env {
         .split(SEPARATOR)
 }
 
-/// Whether Kubernetes sets this variable for a Service named `portcullis` or `portcullis-…`, in each
-/// container of the namespace. `name` is without the prefix, in lower case.
+/// Whether Kubernetes sets this variable for a Service named `portcullis` or `portcullis-…`, in
+/// each container of the namespace. `name` is without the prefix, in lower case.
 /// <https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>
 fn is_of_service(name: &str, value: &str) -> bool {
     // The name of the Service before, and that of its port after.

@@ -23,8 +23,8 @@ use crate::{
 /// section 2.3).
 ///
 /// The client must use the method that it registered, and no other one, unless it has none in the
-/// settings, or they have another mode. Fails when the client cannot be found or its credential is wrong, missing, or
-/// presented by another method, or the imitated provider rejects public clients.
+/// settings, or they have another mode. Fails when the client cannot be found or its credential is
+/// wrong, missing, or presented by another method, or the imitated provider rejects public clients.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,

@@ -74,8 +74,8 @@ impl Control {
         is_removed
     }
 
-    /// Lets a removed user sign in again. Sessions with refresh tokens stay ended. Returns whether the
-    /// user was removed.
+    /// Lets a removed user sign in again. Sessions with refresh tokens stay ended. Returns whether
+    /// the user was removed.
     pub fn restore_user(&self, user: &str) -> bool {
         self.0.removed_users.restore(user)
     }

@@ -64,8 +64,8 @@ pub struct DevIdpSettings {
     /// unless the imitated provider ignores it, or the request has the scope `openid`. The audience
     /// is then the issuer.
     pub default_resource: Option<ResourceUri>,
-    /// The signature algorithm of access tokens and ID tokens. Keys for both algorithms are published. Default
-    /// RS256.
+    /// The signature algorithm of access tokens and ID tokens. Keys for both algorithms are
+    /// published. Default RS256.
     pub signing_algorithm: SigningAlgorithm,
     /// The `typ` header of access tokens. Default `JWT`.
     pub token_header_type: TokenHeaderType,
@@ -104,7 +104,8 @@ pub struct DevIdpSettings {
     pub faults: Vec<Fault>,
     /// Whether programs on this machine may control the server over HTTP as
     /// [`Control`](crate::Control) does: at `admin/rotate`, `admin/faults`, `admin/forget`,
-    /// `admin/device`, `admin/user` and `admin/logout`. Requests from browsers are rejected. Default `false`.
+    /// `admin/device`, `admin/user` and `admin/logout`. Requests from browsers are rejected.
+    /// Default `false`.
     pub admin: bool,
     /// The clock. Default the operating system's clocks.
     pub clock: Arc<dyn Clock>,

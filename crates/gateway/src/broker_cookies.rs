@@ -50,8 +50,8 @@ fn may_have_broker_cookies(value: &HeaderValue) -> bool {
         .any(|part| part.eq_ignore_ascii_case(prefix))
 }
 
-/// Returns the name at the beginning of a cookie. Browsers send a cookie without a name as its value
-/// alone, which servers read as a name and a value again: `=a=b` is `a=b`.
+/// Returns the name at the beginning of a cookie. Browsers send a cookie without a name as its
+/// value alone, which servers read as a name and a value again: `=a=b` is `a=b`.
 fn name(cookie: &[u8]) -> &[u8] {
     let is_ignored = |byte: &u8| matches!(byte, b'=' | b' ' | b'\t');
     let start = cookie.iter().position(|byte| !is_ignored(byte));

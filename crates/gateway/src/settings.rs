@@ -34,8 +34,8 @@ pub struct HttpUpstreamSettings {
     /// headers and removes the client's own. Default: none. Names of headers that carry
     /// credentials, identity, the session or the framing are rejected.
     pub forward_headers: Vec<HeaderName>,
-    /// The header with the identifier of a session. It must be one that is forwarded, and no identity
-    /// header. Default: `Mcp-Session-Id`.
+    /// The header with the identifier of a session. It must be one that is forwarded, and no
+    /// identity header. Default: `Mcp-Session-Id`.
     pub session_header: HeaderName,
     /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`,
     /// `X-Forwarded-Proto` and `X-Forwarded-Host`, the client's address in `Forwarded` and

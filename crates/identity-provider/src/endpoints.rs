@@ -202,9 +202,9 @@ impl DiscoveredEndpoints {
         })
     }
 
-    /// Returns the configured method, that of the kind, or one that the metadata lists, and the other
-    /// one if it is listed, too. Post is preferred, because servers differ in how they decode the
-    /// parts of the header.
+    /// Returns the configured method, that of the kind, or one that the metadata lists, and the
+    /// other one if it is listed, too. Post is preferred, because servers differ in how they decode
+    /// the parts of the header.
     fn client_authentication(
         &self,
         metadata: &AuthorizationServerMetadata,

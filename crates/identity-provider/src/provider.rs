@@ -25,8 +25,8 @@ use crate::{
 
 /// Signs users in at one identity provider.
 ///
-/// Each call takes at most about 20 s: a request takes at most 10 s, and its endpoint may have to be
-/// discovered before. At most 64 requests are sent to the provider at once.
+/// Each call takes at most about 20 s: a request takes at most 10 s, and its endpoint may have to
+/// be discovered before. At most 64 requests are sent to the provider at once.
 pub struct IdentityProvider {
     settings: ProviderSettings,
     profile: &'static Profile,

@@ -23,8 +23,8 @@ pub struct ProviderSettings {
     pub name: Box<str>,
     /// The kind of provider.
     pub kind: ProviderKind,
-    /// The issuer. For Entra, `https://login.microsoftonline.com/TENANT/v2.0` with the identifier of
-    /// the tenant; for GitHub, `https://github.com` or the URL of a GitHub Enterprise Server.
+    /// The issuer. For Entra, `https://login.microsoftonline.com/TENANT/v2.0` with the identifier
+    /// of the tenant; for GitHub, `https://github.com` or the URL of a GitHub Enterprise Server.
     pub issuer: Issuer,
     /// Entra only: the tenants whose users may sign in, if there are several. The issuer is then
     /// that of one of them.

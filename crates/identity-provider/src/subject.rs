@@ -52,7 +52,8 @@ mod tests {
             }
         }
 
-        /// PR4: the identifier does not show in the subject, which has 22 more characters than the name.
+        /// PR4: the identifier does not show in the subject, which has 22 more characters than the
+        /// name.
         #[test]
         fn the_subject_has_a_fixed_form(id in "\\PC{1,50}") {
             let subject = subject("github", "https://github.com", &id);

@@ -43,8 +43,8 @@ pub(crate) fn tenants(
 }
 
 impl ProviderSettings {
-    /// Returns how the ID tokens of the provider are verified: the settings of its issuer, or of one
-    /// issuer for each tenant. None for GitHub, which has no ID tokens.
+    /// Returns how the ID tokens of the provider are verified: the settings of its issuer, or of
+    /// one issuer for each tenant. None for GitHub, which has no ID tokens.
     ///
     /// # Errors
     /// Fails if the issuer or the tenants cannot be used.

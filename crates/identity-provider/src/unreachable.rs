@@ -16,8 +16,8 @@ pub struct UnreachableCause {
 }
 
 impl UnreachableCause {
-    /// A cause with the text of an error and of its innermost source, which is that of the system or
-    /// of TLS.
+    /// A cause with the text of an error and of its innermost source, which is that of the system
+    /// or of TLS.
     pub(crate) fn new(code: &'static str, error: &(dyn Error + 'static)) -> Self {
         let sources = std::iter::successors(error.source(), |error| (*error).source());
         let text = match sources.last() {

@@ -53,9 +53,9 @@ impl ProtectedEndpoint {
     /// each attempt.
     ///
     /// The caller must make sure that the URL belongs to the resource: the start URL does, and so
-    /// does a validated message URL ([`SseStream`](super::transport::http_sse::SseStream)). Fails when there
-    /// is no response, no token can be obtained, a redirect is refused, or a 401 is final: for a
-    /// renewed token, or with `Retry-After`. Any other status is returned.
+    /// does a validated message URL ([`SseStream`](super::transport::http_sse::SseStream)). Fails
+    /// when there is no response, no token can be obtained, a redirect is refused, or a 401 is
+    /// final: for a renewed token, or with `Retry-After`. Any other status is returned.
     pub(super) async fn send(
         &self,
         build: impl Fn() -> FetchRequest,

@@ -87,8 +87,8 @@ fn print_application(broker: &BrokerValues, values: &Values) -> std::io::Result<
     print(format_args!("See {PAGE}"))
 }
 
-/// Returns the kind of provider that the options name: `--broker-kind`, or that of the issuer. `None`
-/// without a broker.
+/// Returns the kind of provider that the options name: `--broker-kind`, or that of the issuer.
+/// `None` without a broker.
 fn kind_of_provider(arguments: &cli::Init) -> Option<ProviderKind> {
     let of_issuer = || {
         let issuer = arguments.issuer.as_deref().filter(|_| arguments.broker)?;

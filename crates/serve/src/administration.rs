@@ -132,8 +132,8 @@ pub struct GrantEntry {
     pub unused_seconds: u64,
 }
 
-/// Which grants end: one by its identifier, or all of a subject, of a provider, or of both. A client
-/// restricts those of a subject or a provider.
+/// Which grants end: one by its identifier, or all of a subject, of a provider, or of both. A
+/// client restricts those of a subject or a provider.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EndGrantsRequest {

@@ -1,5 +1,5 @@
-//! The connections of clients: listening, accepting and TLS, and here the serving of one connection,
-//! from its first byte to its close.
+//! The connections of clients: listening, accepting and TLS, and here the serving of one
+//! connection, from its first byte to its close.
 
 pub(super) mod accept;
 pub(super) mod activity;

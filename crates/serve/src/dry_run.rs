@@ -1,4 +1,5 @@
-//! [`runnable_plan`]: the check that a configuration can run, which builds and drops the state of its server.
+//! [`runnable_plan`]: the check that a configuration can run, which builds and drops the state of
+//! its server.
 
 use std::sync::Arc;
 

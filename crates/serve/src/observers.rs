@@ -1,4 +1,5 @@
-//! [`Observers`]: the access log, the audit trail, the metrics and the traces, which are told of decisions and ended streams.
+//! [`Observers`]: the access log, the audit trail, the metrics and the traces, which are told of
+//! decisions and ended streams.
 
 use std::sync::Arc;
 

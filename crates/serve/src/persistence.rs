@@ -35,8 +35,8 @@ pub struct Persistence {
 }
 
 impl Persistence {
-    /// Keeps nothing: the sessions and the sign-ins at the broker end with the process, and there is
-    /// no audit trail.
+    /// Keeps nothing: the sessions and the sign-ins at the broker end with the process, and there
+    /// is no audit trail.
     pub fn in_memory(plan: &Plan) -> Self {
         Self {
             sessions: SessionPersistence::in_memory(plan),
@@ -47,8 +47,8 @@ impl Persistence {
 
     /// Opens the state directory, which holds the sessions and the key of the audit trail, and then
     /// the trail, whose first record has the version of `product`. Waits for the process that uses
-    /// the directory, at most for the longest shutdown of that process. Returns `None` if `shutdown`
-    /// becomes true meanwhile.
+    /// the directory, at most for the longest shutdown of that process. Returns `None` if
+    /// `shutdown` becomes true meanwhile.
     ///
     /// `listen` is the address that the caller will bind, or `None` if it is bound already. If
     /// another process still listens on it after the time in which a process that shuts down closes
@@ -56,8 +56,8 @@ impl Persistence {
     ///
     /// # Errors
     /// Fails if one of them cannot be used and the configuration does not permit to start without
-    /// it, or if another process uses both the directory and `listen`. The message names the key and
-    /// the fix.
+    /// it, or if another process uses both the directory and `listen`. The message names the key
+    /// and the fix.
     pub async fn open(
         plan: &Plan,
         product: Product,

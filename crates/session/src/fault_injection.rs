@@ -1,5 +1,5 @@
-//! Faults that tests inject to show that the model of the life cycle finds them. Other builds do not
-//! contain them.
+//! Faults that tests inject to show that the model of the life cycle finds them. Other builds do
+//! not contain them.
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! [`LimitUse`]: requests that a replica has counted for a rate limit, and [`LimitCounts`], which adds those of others.
+//! [`LimitUse`]: requests that a replica has counted for a rate limit, and [`LimitCounts`], which
+//! adds those of others.
 
 /// Requests that one replica has allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,8 +61,8 @@ enum FilterProblem {
 /// line.
 ///
 /// # Errors
-/// Fails when `PORTCULLIS_LOG` is not a filter, or has a word that is not a level in place of one, so
-/// that nothing would be logged.
+/// Fails when `PORTCULLIS_LOG` is not a filter, or has a word that is not a level in place of one,
+/// so that nothing would be logged.
 ///
 /// # Panics
 /// Panics when the process already has a subscriber.

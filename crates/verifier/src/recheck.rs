@@ -57,8 +57,9 @@ pub struct WatchedToken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecheckFailure {
-    /// The token has expired. If its expiration time is over, this stands also for an inactive token
-    /// and for one that the issuer has not confirmed: issuers report expired tokens as inactive.
+    /// The token has expired. If its expiration time is over, this stands also for an inactive
+    /// token and for one that the issuer has not confirmed: issuers report expired tokens as
+    /// inactive.
     Expired,
     /// The token is inactive, the verifier rejects the introspection response, or the token's
     /// subject or client has changed.

@@ -81,9 +81,9 @@ pub(crate) struct Arguments {
     broker: bool,
     #[command(flatten)]
     broker_options: broker::Options,
-    /// Instead, have clients of many makers sign in at a broker, ask for a further scope, refresh an
-    /// expired token and continue after the grant was ended, and print one table. Needs Node.js and
-    /// Python; a client without them is skipped. The first run compiles a client on rmcp.
+    /// Instead, have clients of many makers sign in at a broker, ask for a further scope, refresh
+    /// an expired token and continue after the grant was ended, and print one table. Needs Node.js
+    /// and Python; a client without them is skipped. The first run compiles a client on rmcp.
     #[arg(long, group = SEPARATE)]
     broker_clients: bool,
     /// Try only this client; can be repeated.

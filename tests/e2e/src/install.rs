@@ -68,8 +68,8 @@ pub(crate) async fn run(name: &str, mut command: Command, logs: &Path) -> anyhow
     Ok(())
 }
 
-/// Installs the packages of a folder once, and copies scripts of it beside them, because Node.js looks
-/// for packages from where a script is. Fails when npm is missing or fails.
+/// Installs the packages of a folder once, and copies scripts of it beside them, because Node.js
+/// looks for packages from where a script is. Fails when npm is missing or fails.
 pub(crate) async fn npm(folder: &Path, source: &Path, scripts: &[&str]) -> anyhow::Result<()> {
     npm_install(folder, source).await?;
     for script in scripts {

@@ -171,8 +171,8 @@ fn post(here: &Url, form: &Form) -> anyhow::Result<FetchRequest> {
     Ok(post.header(header::ORIGIN, origin))
 }
 
-/// Recognizes the pages of Keycloak, the broker, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example
-/// and the development server.
+/// Recognizes the pages of Keycloak, the broker, oidc-provider, FastMCP's OAuthProxy, the Python
+/// SDK's example and the development server.
 fn page_of(form: &Form) -> Option<Page> {
     let has = |name| form.fields.contains_key(name);
     if has("password") {

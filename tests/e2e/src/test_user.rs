@@ -1,4 +1,5 @@
-//! [`TestUser`]: a user who consents in a headless Chromium, or by submitting the forms of the pages.
+//! [`TestUser`]: a user who consents in a headless Chromium, or by submitting the forms of the
+//! pages.
 
 use std::sync::Arc;
 

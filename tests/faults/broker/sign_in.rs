@@ -52,8 +52,8 @@ struct EarlierSignIn {
 }
 
 /// Signs in, refreshes and signs out. Every step must succeed with what the steps before it
-/// returned: everything that was answered is durable, and no user must sign in again. At the end, used
-/// codes and used callbacks stay used, and the tokens of the ended grant stay rejected.
+/// returned: everything that was answered is durable, and no user must sign in again. At the end,
+/// used codes and used callbacks stay used, and the tokens of the ended grant stay rejected.
 pub(super) async fn sign_in_and_out(server: &mut BrokerServer, disturbance: &mut impl Disturbance) {
     let earlier = EarlierSignIn::begin(server).await;
     let client = BrokerClient::register(server).await;

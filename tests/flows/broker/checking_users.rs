@@ -56,8 +56,8 @@ impl Checked {
     }
 }
 
-/// M4, US1: a user who was removed at the provider loses the tokens, sessions and streams at the next
-/// refresh. Another user keeps them.
+/// M4, US1: a user who was removed at the provider loses the tokens, sessions and streams at the
+/// next refresh. Another user keeps them.
 #[tokio::test]
 async fn removed_users_lose_access_at_every_provider() {
     if !is_full_run() {

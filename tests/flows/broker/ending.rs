@@ -46,8 +46,8 @@ impl SignedIn {
     }
 }
 
-/// M4, US5: a back-channel logout at the provider ends the tokens and streams of its user at once, and
-/// no others.
+/// M4, US5: a back-channel logout at the provider ends the tokens and streams of its user at once,
+/// and no others.
 #[tokio::test]
 async fn a_logout_at_the_provider_acts_at_once() {
     let kinds = [
@@ -70,8 +70,8 @@ async fn a_logout_at_the_provider_acts_at_once() {
     }
 }
 
-/// M9: a client that signs out, by either token, ends its grant at once, and no other grant of the same
-/// user.
+/// M9: a client that signs out, by either token, ends its grant at once, and no other grant of the
+/// same user.
 #[tokio::test]
 async fn a_sign_out_acts_at_once() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;

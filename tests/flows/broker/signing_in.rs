@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::assert_token_error;
 
-/// M1: a client registers, a user signs in, and the tokens of the code and of the refresh are accepted
-/// in the same session.
+/// M1: a client registers, a user signs in, and the tokens of the code and of the refresh are
+/// accepted in the same session.
 #[tokio::test]
 async fn users_sign_in_at_every_provider() {
     for kind in ProviderKind::ALL {
@@ -67,8 +67,8 @@ async fn users_who_are_not_allowed_get_no_code() {
     }
 }
 
-/// M2: a user who denies gets back to the client with `access_denied`: at the broker as well as at the
-/// provider.
+/// M2: a user who denies gets back to the client with `access_denied`: at the broker as well as at
+/// the provider.
 #[tokio::test]
 async fn users_can_deny() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;
@@ -88,8 +88,8 @@ async fn users_can_deny() {
     assert_eq!(error.as_deref(), Some("access_denied"), "{location}");
 }
 
-/// M7, CO2: another browser cannot finish the sign-in that this one approved. Afterwards this one still
-/// can, and once only.
+/// M7, CO2: another browser cannot finish the sign-in that this one approved. Afterwards this one
+/// still can, and once only.
 #[tokio::test]
 async fn a_sign_in_is_finished_once_and_in_its_browser() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;
@@ -110,7 +110,8 @@ async fn a_sign_in_is_finished_once_and_in_its_browser() {
     TokenPair::parse(&client.exchange(&server, &code).await);
 }
 
-/// M5: the challenge leads to the metadata of the broker, which is the same at all well-known paths.
+/// M5: the challenge leads to the metadata of the broker, which is the same at all well-known
+/// paths.
 #[tokio::test]
 async fn clients_find_the_broker() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;
@@ -148,8 +149,8 @@ async fn clients_find_the_broker() {
     assert_eq!(get("/oauth/unknown").await.status, 404);
 }
 
-/// M6: a client that is identified by its metadata document needs no registration. Beside a broker on
-/// loopback, the document can be there, too.
+/// M6: a client that is identified by its metadata document needs no registration. Beside a broker
+/// on loopback, the document can be there, too.
 #[tokio::test]
 async fn a_client_with_a_document_signs_in() {
     let server = BrokerServer::start(ProviderKind::Oidc).await;

@@ -1,5 +1,5 @@
-//! The archive of one target: the full program, manual pages, completions, the pages for users, units
-//! and the example configuration.
+//! The archive of one target: the full program, manual pages, completions, the pages for users,
+//! units and the example configuration.
 
 use std::fs;
 
@@ -33,8 +33,8 @@ const FILES: [(&str, &str); 6] = [
 /// The pages for users, which have the same places in the archive.
 const PAGES: [&str; 2] = ["docs/guides", "docs/use"];
 
-/// Packs the program, manual pages, completions and pages for this target. Fails when a file cannot be
-/// read or written.
+/// Packs the program, manual pages, completions and pages for this target. Fails when a file cannot
+/// be read or written.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let name = format!("portcullis-{}-{}", release.version, target.triple);
     let staging = release.stage("archive")?;

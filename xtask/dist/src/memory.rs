@@ -61,8 +61,8 @@ pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step
     )))
 }
 
-/// Removes a program that was just linked from the page cache. The kernel maps more pages at once of a
-/// file that it has written than of one that it has read, which adds up to 3 MB.
+/// Removes a program that was just linked from the page cache. The kernel maps more pages at once
+/// of a file that it has written than of one that it has read, which adds up to 3 MB.
 fn drop_cached_pages(program: &Path) -> io::Result<()> {
     let file = File::open(program)?;
     file.sync_all()?;

@@ -50,8 +50,8 @@ impl<'a> ClientAssertion<'a> {
         &self.client_id
     }
 
-    /// Verifies the assertion with the client's keys and rejects reuse. `audiences` are the names of
-    /// this server, of which the assertion has one.
+    /// Verifies the assertion with the client's keys and rejects reuse. `audiences` are the names
+    /// of this server, of which the assertion has one.
     pub(super) async fn verify(
         &self,
         store: &impl Store,

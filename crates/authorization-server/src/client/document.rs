@@ -73,8 +73,8 @@ impl ClientDocumentError {
         }
     }
 
-    /// Returns whether the host of the client cannot answer now. A document that is too large, or at
-    /// a forbidden address, is not missing because of an outage.
+    /// Returns whether the host of the client cannot answer now. A document that is too large, or
+    /// at a forbidden address, is not missing because of an outage.
     pub const fn is_outage(&self) -> bool {
         match self {
             Self::Fetch(error) | Self::FetchKeys(error) => {

@@ -33,9 +33,9 @@ pub struct ClientRegistration {
 }
 
 impl NewClient {
-    /// Validates client metadata by these rules. Unsupported members are ignored and not returned, as
-    /// RFC 7591 section 3.2.1 requires. A client that is updated keeps its `current` secret if it keeps its
-    /// authentication method.
+    /// Validates client metadata by these rules. Unsupported members are ignored and not returned,
+    /// as RFC 7591 section 3.2.1 requires. A client that is updated keeps its `current` secret if
+    /// it keeps its authentication method.
     ///
     /// # Errors
     /// Fails with `invalid_redirect_uri` or `invalid_client_metadata`, and when the operating

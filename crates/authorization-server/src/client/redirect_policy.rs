@@ -260,7 +260,8 @@ mod tests {
     }
 
     proptest! {
-        /// An `https` URI is usable only if its host is listed, with any path, port and letter case.
+        /// An `https` URI is usable only if its host is listed, with any path, port and letter
+        /// case.
         #[test]
         fn usable_https_uris_have_a_listed_host(uri in "[hH]ttps://[a-zA-Z.:@%0-9/?_-]{0,12}(chat|apps)?\\.?(example)?\\.?[a-z.:@0-9/?-]{0,12}") {
             let policy = policy(&["chat.example", "*.apps.example"]);

@@ -1,6 +1,6 @@
 //! The CPU time of a token response, and the memory and the start of a broker with many grants:
-//! `cargo bench --package portcullis-broker`, or `cargo xtask bench broker`. Each result is a line of
-//! JSON.
+//! `cargo bench --package portcullis-broker`, or `cargo xtask bench broker`. Each result is a line
+//! of JSON.
 //!
 //! CPU time is that of the whole process, with the thread that writes records, so that it hardly
 //! depends on other programs. Access tokens are signed with ES256.
@@ -112,7 +112,8 @@ async fn respond(
     print(store, "refresh", refreshes);
 }
 
-/// Follows the sign-in of a user. Returns the CPU time of the response for the code, and the response.
+/// Follows the sign-in of a user. Returns the CPU time of the response for the code, and the
+/// response.
 async fn sign_in(setup: &Setup, client: &Client, number: usize) -> (Duration, Value) {
     setup.provider.user.lock()["sub"] = format!("user-{number}").into();
     let location = Browser::new(setup).sign_in(client).await;

@@ -188,8 +188,8 @@ impl Documents {
         Ok(Arc::new(fetched.client))
     }
 
-    /// Returns the client of the last valid document while the host of the client cannot be reached.
-    /// A document that became invalid is not used any more.
+    /// Returns the client of the last valid document while the host of the client cannot be
+    /// reached. A document that became invalid is not used any more.
     async fn last_valid(
         &self,
         store: &BrokerStore,
@@ -219,7 +219,8 @@ impl Documents {
         Ok(client.map(Arc::new))
     }
 
-    /// Records that a client got a token. Its document is then kept for an outage of its host (DO7).
+    /// Records that a client got a token. Its document is then kept for an outage of its host
+    /// (DO7).
     pub(crate) async fn touch(
         &self,
         store: &BrokerStore,
@@ -248,8 +249,8 @@ impl Documents {
     }
 }
 
-/// Reads a document. One whose record was sealed with a removed key is absent, so that it is fetched
-/// again.
+/// Reads a document. One whose record was sealed with a removed key is absent, so that it is
+/// fetched again.
 async fn read(store: &BrokerStore, key: &[u8]) -> Result<Option<DocumentRecord>, ErrorResponse> {
     match store.records().find(DOCUMENTS, key).await {
         Ok(Found::Current(current)) => Ok(Some(current.value)),

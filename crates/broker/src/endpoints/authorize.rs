@@ -149,8 +149,8 @@ impl Broker {
         response
     }
 
-    /// Returns the provider and the subject of the user who approved this request before, if that was
-    /// remembered in this browser. A page of another site cannot use it (CO5).
+    /// Returns the provider and the subject of the user who approved this request before, if that
+    /// was remembered in this browser. A page of another site cannot use it (CO5).
     async fn remembered(
         &self,
         request: &BrokerRequest,

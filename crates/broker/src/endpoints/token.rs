@@ -83,9 +83,9 @@ impl Broker {
         })
     }
 
-    /// Checks the request, then the user at the provider, and rotates the token at last: a token that
-    /// gets an error stays usable. The user is not checked for a replayed token, which ends its grant
-    /// also while the provider cannot be reached (RF1).
+    /// Checks the request, then the user at the provider, and rotates the token at last: a token
+    /// that gets an error stays usable. The user is not checked for a replayed token, which ends
+    /// its grant also while the provider cannot be reached (RF1).
     async fn refresh_tokens(
         &self,
         client: &AuthenticatedClient,

@@ -7,8 +7,8 @@ use portcullis_metadata::{EscapedText, HtmlText};
 /// The maximum length of a client's name, in characters.
 const MAX_NAME: usize = 64;
 
-/// As [`HtmlText`]. Characters outside of visible ASCII are shown as `\u{e9}`, because hosts and URLs
-/// with other letters can look like other ones.
+/// As [`HtmlText`]. Characters outside of visible ASCII are shown as `\u{e9}`, because hosts and
+/// URLs with other letters can look like other ones.
 pub(super) struct Ascii<'a>(pub(super) &'a str);
 
 /// A name that a client chose, escaped for HTML content.

@@ -63,8 +63,8 @@ impl Page {
         response
     }
 
-    /// With `no-referrer`, browsers send `Origin: null` with a form. Neither policy sends a referrer
-    /// to another origin.
+    /// With `no-referrer`, browsers send `Origin: null` with a form. Neither policy sends a
+    /// referrer to another origin.
     fn referrer_policy(&self) -> &'static str {
         match self.forms {
             Forms::None => "no-referrer",

@@ -92,8 +92,8 @@ impl BrokerStore {
         Err(contention())
     }
 
-    /// Ends an access token. It is rejected from now on, even if this fails; after a failure, only in
-    /// this process and until it ends.
+    /// Ends an access token. It is rejected from now on, even if this fails; after a failure, only
+    /// in this process and until it ends.
     pub(super) async fn end_access_token(&self, id: &str) -> Result<(), StoreError> {
         let now = self.now();
         self.ends.add(id, self.end_expiry(now), now);
@@ -161,9 +161,9 @@ impl BrokerStore {
             .await
     }
 
-    /// Returns the identifiers of the grants of a session at a provider, or of a user if there is no
-    /// session, at most `limit`. With both, the grants of the user whose session is not known are
-    /// among them, because the provider may name the session at the logout only.
+    /// Returns the identifiers of the grants of a session at a provider, or of a user if there is
+    /// no session, at most `limit`. With both, the grants of the user whose session is not known
+    /// are among them, because the provider may name the session at the logout only.
     pub(crate) async fn grants_of_sign_in(
         &self,
         provider: &str,

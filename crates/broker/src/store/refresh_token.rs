@@ -1,8 +1,8 @@
 //! [`RefreshToken`]: the format of refresh tokens.
 //!
 //! A refresh token is the base64url encoding of the epoch of its key (one byte), the identifier of
-//! its grant (16 bytes), its generation (8 bytes) and an authenticator (32 bytes). It is not stored:
-//! the successor of a token can be made again, byte for byte.
+//! its grant (16 bytes), its generation (8 bytes) and an authenticator (32 bytes). It is not
+//! stored: the successor of a token can be made again, byte for byte.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::Secret;

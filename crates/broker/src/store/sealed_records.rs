@@ -123,9 +123,9 @@ impl SealedRecords {
             .collect())
     }
 
-    /// Returns whether the records of a table were sealed with other keys: whether none of the first
-    /// ones can be opened, although keys of their epochs are known. A record of a removed epoch does
-    /// not count, because an operator removes a key deliberately.
+    /// Returns whether the records of a table were sealed with other keys: whether none of the
+    /// first ones can be opened, although keys of their epochs are known. A record of a removed
+    /// epoch does not count, because an operator removes a key deliberately.
     pub(crate) async fn are_foreign(&self, table: Table) -> Result<bool, StoreError> {
         let found = self.store.scan(table, &[], None, MAX_CHECKED).await;
         let mut are_foreign = false;

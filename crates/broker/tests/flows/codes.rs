@@ -91,7 +91,8 @@ async fn a_stolen_code() {
     assert_eq!(response.status(), StatusCode::OK);
 }
 
-/// TK1, OR6: a code that was injected into the sign-in of an honest client does not match its verifier.
+/// TK1, OR6: a code that was injected into the sign-in of an honest client does not match its
+/// verifier.
 #[tokio::test]
 async fn an_injected_code() {
     let setup = Setup::new();

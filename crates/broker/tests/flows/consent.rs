@@ -299,7 +299,8 @@ async fn an_approval_that_is_replayed_after_success() {
     assert!(!text_of(&replayed).contains("code="));
 }
 
-/// CO9: the code is shown only for loopback redirects, if the operator offers it, after the sign-in.
+/// CO9: the code is shown only for loopback redirects, if the operator offers it, after the
+/// sign-in.
 #[tokio::test]
 async fn a_code_to_carry_away() {
     let offered = Setup::with(|settings| {

@@ -71,8 +71,8 @@ async fn a_remembered_consent_is_not_asked_again() {
     }
 }
 
-/// CO5: a page of another site, or one that does not say where it comes from, cannot ride on a remembered
-/// consent.
+/// CO5: a page of another site, or one that does not say where it comes from, cannot ride on a
+/// remembered consent.
 #[tokio::test]
 async fn another_site_cannot_use_a_remembered_consent() {
     let (setup, client) = setup();

@@ -194,8 +194,8 @@ async fn an_end_that_cannot_be_stored() {
     }
 }
 
-/// ST4: if the revocation of an access token cannot be stored, the token is rejected in this process,
-/// and the other tokens of its grant are not. The revocation can be repeated.
+/// ST4: if the revocation of an access token cannot be stored, the token is rejected in this
+/// process, and the other tokens of its grant are not. The revocation can be repeated.
 #[tokio::test]
 async fn a_revocation_that_cannot_be_stored() {
     for failing in ["writes", "full"] {

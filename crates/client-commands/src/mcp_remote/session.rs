@@ -1,5 +1,5 @@
-//! [`SessionId`]: the identifier under which mcp-remote stores the credentials of a server, and the port derived from
-//! it.
+//! [`SessionId`]: the identifier under which mcp-remote stores the credentials of a server, and the
+//! port derived from it.
 
 use std::collections::BTreeMap;
 

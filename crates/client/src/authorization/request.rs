@@ -1,4 +1,5 @@
-//! [`AuthorizationRequest`]: the authorization request (RFC 6749 section 4.1.1) and the validation of its response.
+//! [`AuthorizationRequest`]: the authorization request (RFC 6749 section 4.1.1) and the validation
+//! of its response.
 
 use std::fmt;
 

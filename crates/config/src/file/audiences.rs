@@ -9,8 +9,8 @@ use serde::{
     },
 };
 
-/// `audiences`: other URLs of the resources, and the issuer's own names for them, that are accepted in
-/// `aud`.
+/// `audiences`: other URLs of the resources, and the issuer's own names for them, that are accepted
+/// in `aud`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Audiences {

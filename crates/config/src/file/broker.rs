@@ -87,8 +87,8 @@ impl Default for Broker {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BrokerClients {
-    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains, with a port
-    /// if it is not 443. Loopback and the redirect URIs of known clients are always accepted.
+    /// The hosts of `https` redirect URIs: names, or `*.` and a name for its subdomains, with a
+    /// port if it is not 443. Loopback and the redirect URIs of known clients are always accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(example = ["*.example.com"])]
     pub redirect_hosts: Vec<String>,

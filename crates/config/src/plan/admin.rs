@@ -139,8 +139,8 @@ fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostic
     is_valid
 }
 
-/// Returns whether a process cannot listen on both addresses. A listener on `[::]` is also one on all
-/// IPv4 addresses. Port 0 is a free port.
+/// Returns whether a process cannot listen on both addresses. A listener on `[::]` is also one on
+/// all IPv4 addresses. Port 0 is a free port.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let covers =
         |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());

@@ -45,8 +45,8 @@ impl<'a> Endpoints<'a> {
     }
 }
 
-/// Returns the audiences of an issuer, each with its resource. Adds an error for each that is invalid
-/// or names no resource.
+/// Returns the audiences of an issuer, each with its resource. Adds an error for each that is
+/// invalid or names no resource.
 pub(super) fn of_issuer(
     issuer: &Issuer,
     endpoints: &Endpoints<'_>,
@@ -96,8 +96,8 @@ pub(super) fn of_issuer(
     found
 }
 
-/// Adds an error for each audience that names two resources: a token for one of them would be accepted
-/// at the other.
+/// Adds an error for each audience that names two resources: a token for one of them would be
+/// accepted at the other.
 pub(super) fn check_distinct(
     issuers: &[Option<&[FurtherAudience]>],
     endpoints: &Endpoints<'_>,

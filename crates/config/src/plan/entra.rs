@@ -104,14 +104,14 @@ pub(super) fn check_issuer(issuer: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the problem of an issuer that no token of Entra ID has, but tokens of the former Azure AD
-/// B2C at the same host could have.
+/// Returns the problem of an issuer that no token of Entra ID has, but tokens of the former Azure
+/// AD B2C at the same host could have.
 pub(super) fn doubt(issuer: &str) -> Option<String> {
     problem(issuer).filter(|_| can_be_b2c(issuer))
 }
 
-/// Returns the problem of an issuer at a host of Entra ID that is not the `iss` of its tokens, and the
-/// lines to write.
+/// Returns the problem of an issuer at a host of Entra ID that is not the `iss` of its tokens, and
+/// the lines to write.
 fn problem(issuer: &str) -> Option<String> {
     Tenant::of(issuer)?.issuer_problem(issuer)
 }
@@ -193,7 +193,8 @@ impl Tenant {
         issuer_v2(self.cloud.host_v2, self.tenant_id())
     }
 
-    /// Returns the problem of an issuer that is not the `iss` of this tenant, and the lines to write.
+    /// Returns the problem of an issuer that is not the `iss` of this tenant, and the lines to
+    /// write.
     fn issuer_problem(&self, configured: &str) -> Option<String> {
         let is_exact = match self.version {
             Version::V1 => configured == self.issuer_v1(),
@@ -371,8 +372,8 @@ mod tests {
         );
     }
 
-    /// C6: in version 1.0, the application ID URI can be any URI. The note is therefore given only if
-    /// no audience is configured.
+    /// C6: in version 1.0, the application ID URI can be any URI. The note is therefore given only
+    /// if no audience is configured.
     #[test]
     fn audiences_of_version_1_are_explained_once() {
         let v1 = format!("https://sts.windows.net/{ID}/");

@@ -89,8 +89,8 @@ pub(super) fn shared(config: &Config) -> Fingerprint {
     ))
 }
 
-/// Returns the fingerprint of an issuer, and of the resources that its audiences name. Take it before the issuer's files are read: a file that
-/// changes in between then counts as changed.
+/// Returns the fingerprint of an issuer, and of the resources that its audiences name. Take it
+/// before the issuer's files are read: a file that changes in between then counts as changed.
 pub(super) fn issuer(issuer: &Issuer, audiences: &[FurtherAudience]) -> Fingerprint {
     let named: Vec<&str> = audiences
         .iter()

@@ -23,8 +23,8 @@ pub(crate) fn range(key: &KeyPath) -> Option<(u64, u64)> {
         .find_map(|node| Some((bound(node, "minimum")?, bound(node, "maximum")?)))
 }
 
-/// Returns what a key is, in the words of the first sentence of its description, such as `the number
-/// of worker threads`. `None` if the sentence does not begin with an article.
+/// Returns what a key is, in the words of the first sentence of its description, such as `the
+/// number of worker threads`. `None` if the sentence does not begin with an article.
 pub(crate) fn meaning(key: &KeyPath) -> Option<String> {
     let description = node(key)?.get("description")?.as_str()?;
     let sentence = description

@@ -1,4 +1,5 @@
-//! [`Problem`]: the mistake at a key, and its fix: an unknown or missing key, or a value that is invalid.
+//! [`Problem`]: the mistake at a key, and its fix: an unknown or missing key, or a value that is
+//! invalid.
 //!
 //! The texts are tested with whole configurations in `command/check/mistakes`.
 

@@ -25,7 +25,8 @@ const TYPO: f64 = 0.95;
 /// How to fix a key that is not known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KeyFix {
-    /// What to write instead of a name of another program, or of a key that is close to a known one.
+    /// What to write instead of a name of another program, or of a key that is close to a known
+    /// one.
     Write(String),
     /// It is a top-level key in a table. With the line and the header of the first table.
     MoveAbove(Option<(usize, String)>),

@@ -11,9 +11,9 @@ pub(crate) struct UserAccess {
     pub(crate) token: IssuedToken,
 }
 
-/// Returns the user of a valid access token. `None` if the token is invalid, revoked or of a removed
-/// user, speaks for a client without a user, or is bound to a key, which this server does not check
-/// at its user APIs.
+/// Returns the user of a valid access token. `None` if the token is invalid, revoked or of a
+/// removed user, speaks for a client without a user, or is bound to a key, which this server does
+/// not check at its user APIs.
 pub(crate) async fn find(app: &App, token: &str) -> Result<Option<UserAccess>, StoreError> {
     let Some(token) = app.access_tokens.verify(token) else {
         return Ok(None);

@@ -13,10 +13,10 @@ use super::{SentSecrets, sent_secrets::REMOVED, shown_url};
 /// beginning of the body.
 ///
 /// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each
-/// part has at most 200 characters. HTML is shown without its tags. `Location` has no query, fragment or user information. In the
-/// body, everything that looks like a token, a code or a secret is replaced by `[removed]`. If the
-/// body is complete JSON, so are the strings of members such as `access_token`. What the client has
-/// sent is removed from all parts ([`SentSecrets`]).
+/// part has at most 200 characters. HTML is shown without its tags. `Location` has no query,
+/// fragment or user information. In the body, everything that looks like a token, a code or a
+/// secret is replaced by `[removed]`. If the body is complete JSON, so are the strings of members
+/// such as `access_token`. What the client has sent is removed from all parts ([`SentSecrets`]).
 ///
 /// ```
 /// use http::{HeaderMap, header};

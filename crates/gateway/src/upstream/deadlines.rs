@@ -1,4 +1,5 @@
-//! [`Deadlines`]: the deadlines of requests that wait for the head of a response, with one timer per worker.
+//! [`Deadlines`]: the deadlines of requests that wait for the head of a response, with one timer
+//! per worker.
 
 use std::{
     sync::{Arc, Weak},

@@ -48,8 +48,8 @@ use crate::{
 ///
 /// **Response.** The body is streamed. A 101, a 401, a 407 or a redirect becomes 502. Challenges,
 /// addresses of the upstream (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`),
-/// `Service-Worker-Allowed`, `Clear-Site-Data`, and `Set-Cookie` are removed; with `forward_cookies`, only `Set-Cookie`
-/// for cookies of the broker.
+/// `Service-Worker-Allowed`, `Clear-Site-Data`, and `Set-Cookie` are removed; with
+/// `forward_cookies`, only `Set-Cookie` for cookies of the broker.
 ///
 /// **Failures** become responses with a generic text and a
 /// [`RejectionCode`](portcullis_guard::RejectionCode) in their extensions: 502 with `Retry-After`

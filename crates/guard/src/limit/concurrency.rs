@@ -1,4 +1,5 @@
-//! [`ConcurrencyLimiter`]: the requests and event streams that one principal has in progress at once.
+//! [`ConcurrencyLimiter`]: the requests and event streams that one principal has in progress at
+//! once.
 
 use std::{
     array,

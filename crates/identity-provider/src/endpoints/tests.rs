@@ -81,7 +81,8 @@ async fn stale_metadata_is_used_during_an_outage() {
     assert!(fixture.source.get().await.is_ok());
 }
 
-/// PR9: a provider that does not answer is waited for at most 8 s, and does not block stale metadata.
+/// PR9: a provider that does not answer is waited for at most 8 s, and does not block stale
+/// metadata.
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_hangs_is_given_up() {
     let fixture = fixture();

@@ -56,8 +56,8 @@ impl IdentityProvider {
     /// credentials are right.
     ///
     /// # Errors
-    /// Fails with [`ProviderError::ApplicationRejected`] if the endpoint rejects the application, and
-    /// if it cannot be reached or its response does not tell.
+    /// Fails with [`ProviderError::ApplicationRejected`] if the endpoint rejects the application,
+    /// and if it cannot be reached or its response does not tell.
     pub async fn check_application(&self, redirect_uri: &str) -> Result<(), ProviderError> {
         let endpoints = self.endpoints.get().await?;
         let mut fields = vec![
@@ -82,9 +82,9 @@ impl IdentityProvider {
     /// run one refresh at a time for each sign-in.
     ///
     /// # Errors
-    /// Fails with [`ProviderError::SignInEnded`] if the provider rejects the refresh token, and with
-    /// an error that [is temporary](ProviderError::is_temporary) if there is none, or if the provider
-    /// cannot be reached, rejects this application or sends an invalid response.
+    /// Fails with [`ProviderError::SignInEnded`] if the provider rejects the refresh token, and
+    /// with an error that [is temporary](ProviderError::is_temporary) if there is none, or if the
+    /// provider cannot be reached, rejects this application or sends an invalid response.
     pub async fn refresh(
         &self,
         tokens: &ProviderTokens,
@@ -109,9 +109,9 @@ impl IdentityProvider {
 
     /// Sends a token request. `previous` is the refresh token that it contains.
     ///
-    /// If the provider lists two methods of authentication and rejects the first one, the request is
-    /// sent once more with the other one: at many providers, an application is registered for one of
-    /// them. A code or token is not used before the application has authenticated.
+    /// If the provider lists two methods of authentication and rejects the first one, the request
+    /// is sent once more with the other one: at many providers, an application is registered for
+    /// one of them. A code or token is not used before the application has authenticated.
     async fn request_tokens(
         &self,
         endpoints: &Endpoints,

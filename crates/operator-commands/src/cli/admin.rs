@@ -40,16 +40,16 @@ pub(crate) enum AdminCommand {
         after_long_help = "Examples:\n  portcullis admin end --session HASH\n  portcullis admin end --subject alice --note TICKET-1"
     )]
     End(AdminEnd),
-    /// List the grants of the server's broker: identifier, owner, provider, scopes, resource, and when
-    /// each began and was last used.
+    /// List the grants of the server's broker: identifier, owner, provider, scopes, resource, and
+    /// when each began and was last used.
     ///
     /// A grant is what a user approved for one installation of a client. No token is shown.
     #[command(after_long_help = "Example:\n  portcullis admin grants --user alice")]
     Grants(AdminGrants),
     /// End grants of the server's broker: one, or all of a subject or a provider.
     ///
-    /// Their access and refresh tokens are rejected, and the sessions and event streams of their users
-    /// end. A user can sign in again: lock the user out at the provider first.
+    /// Their access and refresh tokens are rejected, and the sessions and event streams of their
+    /// users end. A user can sign in again: lock the user out at the provider first.
     #[command(after_long_help = "Example:\n  portcullis admin end-grants --grant ID")]
     EndGrants(AdminEndGrants),
     /// Drop the cached tokens of an issuer, end the event streams that they opened, and fetch the

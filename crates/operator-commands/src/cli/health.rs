@@ -12,8 +12,8 @@ pub struct Health {
     /// The address and port of the listener, instead of the configured one.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Request `/readyz` instead of `/healthz`: also fail if a resource has no usable issuer, during
-    /// a shutdown, and with `[shared]` while the replica does not know the ends of others.
+    /// Request `/readyz` instead of `/healthz`: also fail if a resource has no usable issuer,
+    /// during a shutdown, and with `[shared]` while the replica does not know the ends of others.
     #[arg(long)]
     pub(crate) ready: bool,
 }

@@ -26,8 +26,8 @@ pub struct Idp {
     /// A scope that can be granted. May be repeated.
     #[arg(long = "scope", value_name = "SCOPE", default_value = "mcp:tools")]
     pub(crate) scopes: Vec<String>,
-    /// The resource for requests that name none. Without it, such requests are rejected, unless they
-    /// have the scope `openid`.
+    /// The resource for requests that name none. Without it, such requests are rejected, unless
+    /// they have the scope `openid`.
     #[arg(long, value_name = "URL")]
     pub(crate) default_resource: Option<String>,
     /// The signature algorithm of access tokens and ID tokens.
@@ -47,8 +47,8 @@ pub struct Idp {
     /// repeated.
     #[arg(long = "claim", value_name = "NAME=VALUE")]
     pub(crate) claims: Vec<String>,
-    /// A TOML file of users whose claims in ID tokens and at the userinfo endpoint are configured; see
-    /// below. Other users can sign in as well.
+    /// A TOML file of users whose claims in ID tokens and at the userinfo endpoint are configured;
+    /// see below. Other users can sign in as well.
     #[arg(long, value_name = "FILE")]
     pub(crate) users: Option<PathBuf>,
     /// How the token endpoint authenticates clients; see below.

@@ -48,12 +48,12 @@ pub struct Init {
     /// its metadata. The exact issuer is taken from the metadata.
     #[arg(long, value_name = "URL")]
     pub(crate) issuer: Option<String>,
-    /// Let this server issue the tokens, and sign users in at the issuer: for providers at which MCP
-    /// clients cannot register. In a terminal, this is a question for such an issuer.
+    /// Let this server issue the tokens, and sign users in at the issuer: for providers at which
+    /// MCP clients cannot register. In a terminal, this is a question for such an issuer.
     #[arg(long)]
     pub(crate) broker: bool,
-    /// The kind of that provider, if its issuer does not show it. No issuer is needed for google and
-    /// github. Implies --broker.
+    /// The kind of that provider, if its issuer does not show it. No issuer is needed for google
+    /// and github. Implies --broker.
     #[arg(long, value_name = "KIND", value_parser = provider_kind())]
     pub(crate) broker_kind: Option<ProviderKind>,
     /// The identifier of your application at the provider.

@@ -238,8 +238,8 @@ impl<'a> Setup<'a> {
         self.answers.set_port(port);
     }
 
-    /// Sets the issuer, or the provider at which users sign in. An issuer without metadata is set as
-    /// written, and its test reports the problem.
+    /// Sets the issuer, or the provider at which users sign in. An issuer without metadata is set
+    /// as written, and its test reports the problem.
     fn set_issuer(&mut self, text: &str) -> Result<(), Rejection> {
         if text.is_empty() {
             let reason = "the issuer is needed, which clients get their tokens from, such as https://auth.example.com";

@@ -45,7 +45,8 @@ impl BrokerEvents {
         }
     }
 
-    /// The access tokens of the grant are rejected already, so that nothing new is opened with them.
+    /// The access tokens of the grant are rejected already, so that nothing new is opened with
+    /// them.
     fn grant_ended(&self, grant_id: &str, owner: Option<GrantOwner<'_>>, reason: EndReason) {
         let user = owner
             .filter(|_| reason.is_about_user())
@@ -187,9 +188,9 @@ fn count(metrics: &BrokerMetrics, event: &BrokerEvent<'_>) {
     }
 }
 
-/// Returns what is audited. `None` for a rejected request, because anybody can send many, for an end
-/// that is not stored, because it is audited as soon as it is, and for an end at another replica, which
-/// audits it.
+/// Returns what is audited. `None` for a rejected request, because anybody can send many, for an
+/// end that is not stored, because it is audited as soon as it is, and for an end at another
+/// replica, which audits it.
 fn action<'a>(issuer: &'a str, event: &BrokerEvent<'a>) -> Option<BrokerAction<'a>> {
     let of = |event| BrokerAction {
         event,

@@ -190,8 +190,8 @@ fn stored_keys_file(plan: &Plan, directory: &Path) -> Option<PathBuf> {
 }
 
 impl KeysOrigin {
-    /// Returns the keys for a plan that has no keys or, if it has some, these. Reads the file in the
-    /// state directory again, and fails if it cannot be used.
+    /// Returns the keys for a plan that has no keys or, if it has some, these. Reads the file in
+    /// the state directory again, and fails if it cannot be used.
     pub(crate) fn current(
         &self,
         configured: Option<&Arc<BrokerKeys>>,

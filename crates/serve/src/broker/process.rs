@@ -64,8 +64,8 @@ impl BrokerProcess {
         }
     }
 
-    /// Reads what a broker needs before its first request. Fails if the records were sealed with other
-    /// keys, or cannot be read. Shared records are read later if they cannot be read now.
+    /// Reads what a broker needs before its first request. Fails if the records were sealed with
+    /// other keys, or cannot be read. Shared records are read later if they cannot be read now.
     pub(crate) async fn read_records(&self, broker: &Broker) -> anyhow::Result<()> {
         let are_foreign = broker.has_foreign_records().await;
         if matches!(are_foreign, Ok(true)) {

@@ -1,9 +1,9 @@
 //! Responses to requests whose body was not read to its end.
 //!
-//! After such a response, hyper keeps the connection if the rest of the body has arrived, and closes it
-//! otherwise. It examines this, and announces the close, only if the body was dropped before the
-//! response is ready. Without the announcement, the client uses the connection again, and its next
-//! request gets no response.
+//! After such a response, hyper keeps the connection if the rest of the body has arrived, and
+//! closes it otherwise. It examines this, and announces the close, only if the body was dropped
+//! before the response is ready. Without the announcement, the client uses the connection again,
+//! and its next request gets no response.
 
 use std::{
     pin::Pin,

@@ -35,8 +35,8 @@ pub(crate) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpLi
     Ok(listener)
 }
 
-/// Returns whether a process listens on the address. The test binds a socket and does not listen, so
-/// that no client can connect to it, and another process can bind the port at the same time.
+/// Returns whether a process listens on the address. The test binds a socket and does not listen,
+/// so that no client can connect to it, and another process can bind the port at the same time.
 pub(crate) fn is_in_use(address: SocketAddr) -> bool {
     let bind = || {
         let socket = match address {

@@ -27,7 +27,8 @@ fn plan(state_dir: &Path, tables: &[&str]) -> Plan {
     Plan::new(&from_text(&text).unwrap()).unwrap()
 }
 
-/// Returns what `examine` finds. Asserts that `open` fails with it, or succeeds if there is nothing.
+/// Returns what `examine` finds. Asserts that `open` fails with it, or succeeds if there is
+/// nothing.
 async fn found(state_dir: &Path, tables: &[&str]) -> Option<String> {
     let plan = plan(state_dir, tables);
     let found = Persistence::examine(&plan).await;

@@ -28,8 +28,9 @@ pub(crate) struct ConfiguredBroker {
 
 impl ConfiguredBroker {
     /// Builds the broker of a plan, without network access, or returns the previous one if neither
-    /// the plan nor the keys have changed. Its issuer is the previous one as long as the public keys
-    /// are the same: its verified tokens stay cached. Fails with the key of what cannot be used.
+    /// the plan nor the keys have changed. Its issuer is the previous one as long as the public
+    /// keys are the same: its verified tokens stay cached. Fails with the key of what cannot be
+    /// used.
     pub(super) fn new(
         plan: &BrokerPlan,
         process: &Process,
@@ -59,7 +60,8 @@ impl ConfiguredBroker {
         })
     }
 
-    /// Returns whether the file in the state directory has other keys than these, or cannot be used.
+    /// Returns whether the file in the state directory has other keys than these, or cannot be
+    /// used.
     pub(super) fn has_other_stored_keys(&self, process: &BrokerProcess) -> bool {
         match &process.keys {
             KeysOrigin::Stored(stored) => stored

@@ -47,9 +47,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended, or
-    /// `cancelled` is true; `done` is dropped then. Fails when the runtime or the thread cannot be
-    /// created.
+    /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended,
+    /// or `cancelled` is true; `done` is dropped then. Fails when the runtime or the thread cannot
+    /// be created.
     pub(crate) fn start<H: Handler>(
         number: usize,
         handler: H,

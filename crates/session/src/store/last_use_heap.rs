@@ -1,4 +1,5 @@
-//! [`LastUseHeap`]: the sessions of one owner, ordered by last use, to evict the least recently used one.
+//! [`LastUseHeap`]: the sessions of one owner, ordered by last use, to evict the least recently
+//! used one.
 
 use std::{ptr, sync::Arc};
 

@@ -35,8 +35,8 @@ const BATCH: usize = 256;
 /// last changes, which were answered.
 ///
 /// **Failures.** Every method fails after at most 2 s. The next call connects again, at most every
-/// 250 ms. A read on a connection that has ended is repeated once on a new one, so that a restart of
-/// Redis fails no later read. After a failure, a change may have been made nevertheless.
+/// 250 ms. A read on a connection that has ended is repeated once on a new one, so that a restart
+/// of Redis fails no later read. After a failure, a change may have been made nevertheless.
 ///
 /// **Clocks.** A record expires by the clock of the replica that reads or removes it, so the clocks
 /// must be synchronized.

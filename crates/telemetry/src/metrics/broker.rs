@@ -30,7 +30,8 @@ impl BrokerMetrics {
         self.sign_ins.add_named(provider, "succeeded");
     }
 
-    /// Counts a sign-in at a configured provider, or a check of a user, that failed, by reason code.
+    /// Counts a sign-in at a configured provider, or a check of a user, that failed, by reason
+    /// code.
     pub fn provider_failed(&self, provider: &str, code: &'static str) {
         self.sign_ins.add_named(provider, code);
     }

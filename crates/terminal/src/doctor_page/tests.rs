@@ -27,8 +27,8 @@ fn hop<'a>(page: &'a str, target: &str) -> &'a str {
     &page[start..end]
 }
 
-/// J9: a hop that works, one with a problem, and one that is not examined differ in words and signs,
-/// and not only by their colors.
+/// J9: a hop that works, one with a problem, and one that is not examined differ in words and
+/// signs, and not only by their colors.
 #[test]
 fn each_state_has_a_class_a_sign_and_words() {
     let page = page(vec![

@@ -1,4 +1,5 @@
-//! [`RefreshState`]: whether a refresh of an issuer may start now, when the next one may, and how the last one ended.
+//! [`RefreshState`]: whether a refresh of an issuer may start now, when the next one may, and how
+//! the last one ended.
 
 use std::{sync::Arc, time::Duration};
 

@@ -23,8 +23,9 @@ pub enum AudienceName {
     /// Another URL of the resource. It matches as the resource's own does.
     Url(ResourceUri),
     /// The issuer's own name, for providers that do not write the resource URL. A token that has
-    /// only such a name must also have a `scope` or `scp` with a scope, `azp` or `appid`, because an
-    /// ID token can have the same `aud`. Use it only with required scopes, which is not checked here.
+    /// only such a name must also have a `scope` or `scp` with a scope, `azp` or `appid`, because
+    /// an ID token can have the same `aud`. Use it only with required scopes, which is not checked
+    /// here.
     Application(ApplicationAudience),
 }
 

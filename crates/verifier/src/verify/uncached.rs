@@ -261,8 +261,8 @@ impl Verifier {
     }
 }
 
-/// Asks the issuer in this process, if it is there, whether the token was revoked. The generation of
-/// the keys was read before: a revocation after this check makes the cached result invalid.
+/// Asks the issuer in this process, if it is there, whether the token was revoked. The generation
+/// of the keys was read before: a revocation after this check makes the cached result invalid.
 fn check_not_revoked(settings: &IssuerSettings, principal: &Principal) -> Result<(), VerifyError> {
     let Some(revoked) = &settings.revoked else {
         return Ok(());

@@ -14,8 +14,8 @@ use super::{
 /// A redirect URI of a host that the operator has not listed.
 const FOREIGN: &str = "https://evil.example/callback";
 
-/// The input is a registration. A client gets its own redirect URIs alone, and none that runs script
-/// or that has a host that the operator has not listed.
+/// The input is a registration. A client gets its own redirect URIs alone, and none that runs
+/// script or that has a host that the operator has not listed.
 pub fn broker_registration(data: &[u8]) {
     prepared::with(|prepared| {
         let headers = [("content-type", "application/json")];
@@ -85,8 +85,8 @@ fn assert_is_refused(prepared: &Prepared, id: &str, uri: &str) {
     assert_eq!(error_of(prepared, id, uri), None);
 }
 
-/// Sends a request without `response_type`, whose error is sent to the redirect URI if it is usable.
-/// Returns where the browser is sent.
+/// Sends a request without `response_type`, whose error is sent to the redirect URI if it is
+/// usable. Returns where the browser is sent.
 fn error_of(prepared: &Prepared, id: &str, uri: &str) -> Option<Url> {
     let client = Client::new(id, uri);
     let params = client.request();

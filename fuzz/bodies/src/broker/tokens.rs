@@ -12,8 +12,8 @@ use super::{
     support::{encode, json_of},
 };
 
-/// The input is the form of a request to the token, revocation and introspection endpoints. `REFRESH`
-/// is a refresh token of `CLIENT`, which alone gets tokens for it.
+/// The input is the form of a request to the token, revocation and introspection endpoints.
+/// `REFRESH` is a refresh token of `CLIENT`, which alone gets tokens for it.
 pub fn broker_token_forms(data: &[u8]) {
     prepared::with(|prepared| {
         let form = prepared.text(data);
@@ -46,8 +46,8 @@ pub fn broker_token_forms(data: &[u8]) {
     });
 }
 
-/// The input changes a refresh token. Tokens are issued for the unchanged one alone, and the changed
-/// one does not end its grant.
+/// The input changes a refresh token. Tokens are issued for the unchanged one alone, and the
+/// changed one does not end its grant.
 pub fn broker_refresh_token(data: &[u8]) {
     prepared::with(|prepared| {
         let token = changed(&prepared.refresh_token, data);
@@ -81,8 +81,8 @@ thread_local! {
     static GENERATED: OnceCell<String> = const { OnceCell::new() };
 }
 
-/// The input is a file of keys, in which `GENERATED` are valid ones. Accepted keys have a public key,
-/// and are not accepted a second time in the same file.
+/// The input is a file of keys, in which `GENERATED` are valid ones. Accepted keys have a public
+/// key, and are not accepted a second time in the same file.
 pub fn broker_keys(data: &[u8]) {
     let generated = GENERATED.with(|generated| {
         let generate =

@@ -1,7 +1,7 @@
 //! Signs in at a protected MCP server, and calls a tool of it for each line of the standard input.
 //!
-//! The argument is the URL. A line is the name of a tool, which gets the arguments `a` = 1 and
-//! `b` = 2. The program prints `answer TEXT` or `error TEXT` for each line. It opens the browser with
+//! The argument is the URL. A line is the name of a tool, which gets the arguments `a` = 1 and `b`
+//! = 2. The program prints `answer TEXT` or `error TEXT` for each line. It opens the browser with
 //! the command of BROWSER.
 
 mod browser;

@@ -9,9 +9,9 @@ const USER: &str = "alice";
 /// The maximum number of pages and redirects of one sign-in.
 const MAX_PAGES: usize = 20;
 
-/// Opens a URL and follows redirects. Approves the client on the consent page of a broker, and signs
-/// in as `alice` on the page of the development server. Other pages end the visit: a client that
-/// waits for its redirect then says so.
+/// Opens a URL and follows redirects. Approves the client on the consent page of a broker, and
+/// signs in as `alice` on the page of the development server. Other pages end the visit: a client
+/// that waits for its redirect then says so.
 pub(crate) async fn visit(url: &Url) -> anyhow::Result<()> {
     let mut browser = Browser::default();
     let mut url = url.clone();

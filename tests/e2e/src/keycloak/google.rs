@@ -1,4 +1,5 @@
-//! [`GoogleImitation`]: an OpenID Connect provider with Google's opaque access tokens and its claim `hd`.
+//! [`GoogleImitation`]: an OpenID Connect provider with Google's opaque access tokens and its claim
+//! `hd`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! [`StandardMembers`]: a proxy to Keycloak's introspection that keeps only the members of RFC 7662 in responses, so that only
-//! `token_type` has the type of a token, as with other authorization servers.
+//! [`StandardMembers`]: a proxy to Keycloak's introspection that keeps only the members of RFC 7662
+//! in responses, so that only `token_type` has the type of a token, as with other authorization
+//! servers.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 

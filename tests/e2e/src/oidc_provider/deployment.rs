@@ -1,4 +1,5 @@
-//! [`OidcProviderDeployment`]: `oidc-provider`, a server that verifies JWTs, and a server that introspects tokens.
+//! [`OidcProviderDeployment`]: `oidc-provider`, a server that verifies JWTs, and a server that
+//! introspects tokens.
 
 use std::{
     fs,

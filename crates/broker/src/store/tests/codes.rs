@@ -238,8 +238,8 @@ async fn grants_are_found_by_their_sign_in() {
     );
 }
 
-/// US5: a logout that names a session also ends the sign-ins of its user whose session is not known,
-/// and none with another session.
+/// US5: a logout that names a session also ends the sign-ins of its user whose session is not
+/// known, and none with another session.
 #[tokio::test]
 async fn a_logout_finds_sign_ins_without_a_session() {
     let fixture = Fixture::new();

@@ -195,8 +195,8 @@ mod tests {
     }
 
     proptest! {
-        /// RG2: an accepted entry is a plain host or one star and a plain host, and parsing it again
-        /// changes nothing.
+        /// RG2: an accepted entry is a plain host or one star and a plain host, and parsing it
+        /// again changes nothing.
         #[test]
         fn accepted_hosts_are_plain(text in "(\\*\\.)?[a-zA-Z0-9*.:/@?#%ü-]{0,24}(:[0-9]{1,5})?|\\PC{0,24}") {
             if let Ok(accepted) = host(&text) {

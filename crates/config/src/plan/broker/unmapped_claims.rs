@@ -24,8 +24,8 @@ const OWN: &[&str] = &[
     "sub",
 ];
 
-/// Adds warnings about claims that only tokens of other issuers could have, at resources that accept
-/// none.
+/// Adds warnings about claims that only tokens of other issuers could have, at resources that
+/// accept none.
 pub(super) fn warn(
     config: &Config,
     broker: &Broker,

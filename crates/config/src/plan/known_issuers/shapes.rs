@@ -15,8 +15,8 @@ use super::hosts::{host, is_cognito_pages, provider};
 /// What follows the name of an Okta organization in the host of its admin console.
 const OKTA_ADMIN: &str = "-admin";
 
-/// Returns the problem of an issuer at a host of Okta, Auth0 or Cognito that is not the `iss` of its
-/// tokens, and the fix. `None` for other hosts.
+/// Returns the problem of an issuer at a host of Okta, Auth0 or Cognito that is not the `iss` of
+/// its tokens, and the fix. `None` for other hosts.
 pub(in crate::plan) fn problem(issuer: &str, url: &Url) -> Option<String> {
     match provider(url)? {
         ProviderKind::Okta => of_okta(issuer, url),

@@ -53,8 +53,8 @@ pub(super) fn check(config: &Config, broker: Option<&Issuer>, errors: &mut Diagn
     check_defaults(config, errors);
 }
 
-/// Adds errors for all but one of the resources whose metadata would be at the root path: the one at
-/// `/`, whose own path that is, and defaults.
+/// Adds errors for all but one of the resources whose metadata would be at the root path: the one
+/// at `/`, whose own path that is, and defaults.
 fn check_defaults(config: &Config, errors: &mut Diagnostics<'_>) {
     let mut defaults = config
         .resource
@@ -81,8 +81,8 @@ fn check_defaults(config: &Config, errors: &mut Diagnostics<'_>) {
     }
 }
 
-/// Adds errors for an issuer with the identifier of the broker, for open endpoints, which would share
-/// the origin of the pages where users sign in, and for endpoints in the paths of the broker.
+/// Adds errors for an issuer with the identifier of the broker, for open endpoints, which would
+/// share the origin of the pages where users sign in, and for endpoints in the paths of the broker.
 fn check_beside_broker(config: &Config, broker: &Issuer, errors: &mut Diagnostics<'_>) {
     // A default port can be written or left out.
     let bare = |url: &str| {

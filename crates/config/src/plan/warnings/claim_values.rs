@@ -1,4 +1,5 @@
-//! Values of claim rules that cannot match: patterns and domains, where values are compared exactly.
+//! Values of claim rules that cannot match: patterns and domains, where values are compared
+//! exactly.
 
 use crate::toml_text;
 

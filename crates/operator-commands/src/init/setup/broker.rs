@@ -29,8 +29,8 @@ impl Setup<'_> {
         Ok(true)
     }
 
-    /// Whether this server issues the tokens in place of an issuer at which clients cannot register.
-    /// `reason` says that they cannot.
+    /// Whether this server issues the tokens in place of an issuer at which clients cannot
+    /// register. `reason` says that they cannot.
     pub(super) fn uses_broker(&mut self, reason: &str) -> anyhow::Result<bool> {
         if self.arguments.wants_broker() {
             return Ok(true);

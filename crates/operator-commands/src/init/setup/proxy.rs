@@ -32,8 +32,8 @@ impl Setup<'_> {
         self.answer(question, set, |_| Ok(0))
     }
 
-    /// Tests the listener. If a program has the port of an http base URL, asks whether it is a proxy
-    /// in front, and then listens on another port.
+    /// Tests the listener. If a program has the port of an http base URL, asks whether it is a
+    /// proxy in front, and then listens on another port.
     pub(super) fn test_listener(&mut self) -> anyhow::Result<usize> {
         let problems = self.test(online_check::Part::Listener)?;
         let values = self.answers.values();

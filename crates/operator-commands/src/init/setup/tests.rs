@@ -81,8 +81,8 @@ fn invalid_answers_are_asked_again_with_the_reason() {
     );
 }
 
-/// J5: in a terminal, the proxy of an https base URL is a question, with the address of the listener
-/// as its default. An answer can decline it.
+/// J5: in a terminal, the proxy of an https base URL is a question, with the address of the
+/// listener as its default. An answer can decline it.
 #[test]
 fn the_proxy_of_an_https_url_is_asked_for() {
     for (answer, line) in [

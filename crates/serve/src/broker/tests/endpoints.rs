@@ -72,8 +72,8 @@ async fn other_paths_are_not_found() {
     assert_eq!(server.get("/healthz").await.status(), 200);
 }
 
-/// A strict replica that cannot reach Redis does not say that a token is active which may have ended
-/// elsewhere, nor anything else that depends on records. Its documents do not.
+/// A strict replica that cannot reach Redis does not say that a token is active which may have
+/// ended elsewhere, nor anything else that depends on records. Its documents do not.
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_strict_replica_answers_nothing_from_memory() {

@@ -1,4 +1,5 @@
-//! [`History`]: three replicas, and checks of what each of them must and must not do after every step.
+//! [`History`]: three replicas, and checks of what each of them must and must not do after every
+//! step.
 
 use super::*;
 

@@ -64,8 +64,8 @@ impl Link {
         }
     }
 
-    /// Runs commands on the connection. Replaces it later if it fails, unless Redis has only refused
-    /// a command.
+    /// Runs commands on the connection. Replaces it later if it fails, unless Redis has only
+    /// refused a command.
     pub(super) async fn run<T, F>(&self, commands: impl FnOnce(Redis) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, RecordError>>,
