@@ -38,6 +38,12 @@ impl<'a> Endpoints<'a> {
         all.find_map(|(name, url)| (*name == endpoint).then_some(url))
     }
 
+    /// Whether a text is the URL of a resource, apart from letter case and a slash at its end.
+    pub(super) fn has_url(&self, text: &str) -> bool {
+        let mut all = self.0.iter();
+        all.any(|(_, url)| key(url.as_str()) == key(text))
+    }
+
     /// Returns them as they are written in a message: `"/a", "/b"`.
     fn list(&self) -> String {
         let quoted: Vec<_> = self.0.iter().map(|(name, _)| format!("{name:?}")).collect();
@@ -103,7 +109,6 @@ pub(super) fn check_distinct(
     endpoints: &Endpoints<'_>,
     errors: &mut Diagnostics<'_>,
 ) {
-    let key = |name: &str| name.trim_end_matches('/').to_ascii_lowercase();
     let own_urls = endpoints.0.iter().map(|(_, url)| (key(url.as_str()), url));
     let mut named: HashMap<String, &ResourceUri> = own_urls.collect();
     for (position, audiences) in issuers.iter().enumerate() {
@@ -123,6 +128,11 @@ pub(super) fn check_distinct(
             }
         }
     }
+}
+
+/// Returns a name without what is not compared.
+fn key(name: &str) -> String {
+    name.trim_end_matches('/').to_ascii_lowercase()
 }
 
 fn parse(text: &str) -> anyhow::Result<AudienceName> {

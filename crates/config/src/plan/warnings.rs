@@ -1,6 +1,8 @@
 //! Warnings of `serve` and `check` about configurations that run but should change.
 
+mod audiences;
 pub(super) mod claim_values;
+mod entra_scopes;
 mod implications;
 mod issuers;
 mod names;
@@ -15,13 +17,12 @@ use http::Method;
 use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};
 use portcullis_metadata::{Scopes, syntax::is_loopback};
-use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
 use crate::{
     Config, Diagnostic, KeyPath,
-    file::{Authorization, Resource},
+    file::{Authorization, Issuer, Resource},
     nearest, placeholders,
     similar::intended_scope,
 };
@@ -51,9 +52,9 @@ pub(super) fn warnings(
     let mut warnings = Vec::new();
     for (position, (resource, configured)) in resources.iter().zip(&config.resource).enumerate() {
         let key = format!("resource[{position}]");
-        warn_of_resource(resource, configured, &key, &mut warnings);
+        warn_of_resource(resource, configured, &config.issuer, &key, &mut warnings);
     }
-    warn_of_application_audiences(config, &mut warnings);
+    audiences::warn(config, base_url, &mut warnings);
     warn_of_loopback(config, base_url, is_container(), &mut warnings);
     network::warn(config, base_url, is_container(), &mut warnings);
     patterns::warn(config, &mut warnings);
@@ -71,6 +72,7 @@ pub(super) fn warnings(
 fn warn_of_resource(
     resource: &ResourcePlan,
     configured: &Resource,
+    issuers: &[Issuer],
     key: &str,
     warnings: &mut Vec<String>,
 ) {
@@ -103,12 +105,19 @@ fn warn_of_resource(
         }
     }
     warn_of_routes(resource, key, warnings);
+    let is_entra = entra_scopes::are_all(resource, issuers);
+    if is_entra {
+        entra_scopes::warn(&needed, warnings);
+    }
+    let has_warning =
+        |scope: &str| scope.contains(',') || (is_entra && entra_scopes::problem(scope).is_some());
     let supported = &resource.metadata.scopes_supported;
     for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
         for scope in scopes
+            .filter(|scope| !has_warning(scope))
             .in_listed_form(supported)
             .iter()
-            .filter(|scope| !scope.contains(',') && !supported.iter().any(|name| name == scope))
+            .filter(|scope| !supported.iter().any(|name| name == scope))
         {
             warnings.push(unsupported_scope(key, scope, supported));
         }
@@ -249,22 +258,6 @@ fn matches_in_this_case(pattern: &str, method: &str) -> bool {
         method = &method[found + part.len()..];
     }
     method.ends_with(tail)
-}
-
-/// Warns of audiences that other APIs can have, too.
-fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
-    for (position, issuer) in config.issuer.iter().enumerate() {
-        let names = issuer
-            .audiences
-            .names()
-            .filter(|audience| ApplicationAudience::parse(audience).is_ok());
-        warnings.extend(names.map(|name| {
-            format!(
-                "issuer[{position}].audiences has {name:?}, which names an application and not this resource: tokens that \
-                 another API with the same name receives are accepted here too; use a name that only this resource has"
-            )
-        }));
-    }
 }
 
 /// Warns of a mix of loopback and other addresses, which some clients cannot reach.

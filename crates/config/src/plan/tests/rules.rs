@@ -276,3 +276,71 @@ fn unknown_methods_cause_a_warning() {
         "{warnings:?}"
     );
 }
+
+/// C6, J9: the long form of a scope is in no token of Entra ID, wherever it is required. Other
+/// issuers can write it.
+#[test]
+fn scopes_of_requests_at_entra_are_named() {
+    const LONG: &str = "api://11112222-bbbb-3333-cccc-4444dddd5555/tools";
+    const KEYCLOAK: &str = "issuer = \"https://auth.example.com/realms/prod\"";
+    let tenant = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
+    let entra = format!("issuer = \"{tenant}\"");
+    let warned = |issuer: &str, lines: &str| {
+        let text = GOOD.replace(KEYCLOAK, issuer);
+        let text = text.replace("required_scopes = [\"mcp:tools\"]", lines);
+        let plan = check(&text).unwrap();
+        let texts: Vec<String> = plan.warnings.into_iter().map(|found| found.text).collect();
+        texts
+    };
+    for (lines, key, fix) in [
+        (
+            format!("required_scopes = [\"{LONG}\"]"),
+            "required_scopes",
+            "write \"tools\" here",
+        ),
+        (
+            format!("required_scopes = [\"{LONG}\"]\nscopes_supported = [\"{LONG}\"]"),
+            "required_scopes",
+            "write \"tools\" here",
+        ),
+        (
+            format!("required_scopes = [\".default\"]\nscopes_supported = [\"{LONG}\"]"),
+            "required_scopes",
+            "write the names of the scopes",
+        ),
+        (
+            "required_scopes = [\"api://mcp/.default\"]".to_owned(),
+            "required_scopes",
+            "write the names of the scopes",
+        ),
+        (
+            format!("route = [{{ path = \"/mcp\", scopes = [\"{LONG}\"] }}]"),
+            "route[0].scopes",
+            "write \"tools\" here",
+        ),
+        (
+            format!("rule = [{{ method = \"*\", scopes = [\"{LONG}\"] }}]"),
+            "rule[0].scopes",
+            "write \"tools\" here",
+        ),
+    ] {
+        let found = warned(&entra, &lines);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].starts_with(&format!("resource[0].{key} has ")));
+        assert!(found[0].contains(fix), "{found:#?}");
+        let others = format!("{entra}\n[[issuer]]\n{KEYCLOAK}");
+        for silent in [
+            KEYCLOAK,
+            &others,
+            &format!("{entra}\nscope_claims = [\"roles\"]"),
+        ] {
+            let found = warned(silent, &lines);
+            assert!(
+                !found.iter().any(|text| text.contains("Entra")),
+                "{found:#?}"
+            );
+        }
+    }
+    let sound = format!("required_scopes = [\"tools\"]\nscopes_supported = [\"{LONG}\"]");
+    assert_eq!(warned(&entra, &sound), Vec::<String>::new());
+}

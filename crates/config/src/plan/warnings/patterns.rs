@@ -64,17 +64,6 @@ fn warn_of_claim(rule: &Claim, key: &str, warnings: &mut Vec<String>) {
 }
 
 fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
-    for audience in issuer
-        .audiences
-        .names()
-        .filter(|audience| audience.contains('*'))
-    {
-        warnings.push(format!(
-            "{key}.audiences has {:?}, and audiences are compared exactly, so that the `*` matches nothing; write each audience \
-             as it is in `aud`",
-            shown_url(audience)
-        ));
-    }
     for claim in &issuer.scope_claims {
         warnings.extend(dotted(&format!("{key}.scope_claims"), claim));
     }
@@ -127,11 +116,6 @@ mod tests {
         const ENDPOINT: &str = "endpoint = \"/mcp\"";
         for (issuer, resource, words) in [
             (ISSUER, "endpoint = \"/mcp/*\"", "write \"/mcp\""),
-            (
-                &format!("{ISSUER}\naudiences = [\"https://mcp.example.com/*\"]"),
-                ENDPOINT,
-                "the `*` matches nothing",
-            ),
             (
                 &format!("{ISSUER}\nscope_claims = [\"realm_access.roles\"]"),
                 ENDPOINT,
