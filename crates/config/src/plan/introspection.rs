@@ -1,11 +1,13 @@
 //! Token validation per issuer: signatures, introspection, or both.
 
+use super::known_issuers;
 use crate::{
     Diagnostic, Diagnostics, KeyPath,
     file::{self, IntrospectionAuth, Issuer},
     shown_url,
 };
 use anyhow::{Context as _, ensure};
+use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_https_or_loopback_http;
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
@@ -43,24 +45,54 @@ pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Optio
     }
 }
 
-/// Returns a warning for each issuer whose `algorithms` have no effect. They cannot be told apart
-/// from the default if they have its value.
+/// Providers whose metadata has no introspection endpoint:
+/// <https://login.microsoftonline.com/common/v2.0/.well-known/openid-configuration>,
+/// <https://samples.auth0.com/.well-known/openid-configuration> and
+/// <https://docs.aws.amazon.com/cognito/latest/developerguide/federation-endpoints.html>.
+const WITHOUT_ENDPOINT: [ProviderKind; 3] = [
+    ProviderKind::Entra,
+    ProviderKind::Auth0,
+    ProviderKind::Cognito,
+];
+
+/// Returns warnings about settings of introspection that have no effect or cannot work.
 pub(super) fn warnings(issuers: &[Issuer]) -> Vec<Diagnostic> {
-    let is_unused = |issuer: &Issuer| {
-        issuer.validate == file::Validation::Introspection
-            && issuer.algorithms != Issuer::new(&issuer.issuer).algorithms
-    };
-    let unused = issuers.iter().enumerate();
-    unused
-        .filter(|(_, issuer)| is_unused(issuer))
-        .map(|(position, _)| {
-            let text = format!(
-                "issuer[{position}].algorithms has no effect, because validate = \"introspection\" checks no signatures; remove it, \
-                 or set validate = \"jwt+introspection\""
-            );
-            Diagnostic::new(&KeyPath::default(), &text)
-        })
+    let texts = issuers.iter().enumerate().flat_map(|(position, issuer)| {
+        let key = format!("issuer[{position}]");
+        [
+            unused_algorithms(issuer, &key),
+            without_endpoint(issuer, &key),
+        ]
+    });
+    texts
+        .flatten()
+        .map(|text| Diagnostic::new(&KeyPath::default(), &text))
         .collect()
+}
+
+/// `algorithms` cannot be told apart from the default if they have its value.
+fn unused_algorithms(issuer: &Issuer, key: &str) -> Option<String> {
+    let is_unused = issuer.validate == file::Validation::Introspection
+        && issuer.algorithms != Issuer::new(&issuer.issuer).algorithms;
+    is_unused.then(|| {
+        format!(
+            "{key}.algorithms has no effect, because validate = \"introspection\" checks no signatures; remove it, or set \
+             validate = \"jwt+introspection\""
+        )
+    })
+}
+
+fn without_endpoint(issuer: &Issuer, key: &str) -> Option<String> {
+    let uses_metadata =
+        issuer.validate != file::Validation::Jwt && issuer.introspection_endpoint.is_none();
+    let provider = known_issuers::provider(&Url::parse(&issuer.issuer).ok()?)?;
+    (uses_metadata && WITHOUT_ENDPOINT.contains(&provider)).then(|| {
+        format!(
+            "{key}.validate: {} has no introspection endpoint in its metadata, so that every token is rejected; remove validate, \
+             client_id and client_secret",
+            provider.display_name()
+        )
+    })
 }
 
 /// Rejects settings that have no effect without introspection.
@@ -138,4 +170,38 @@ fn endpoint(text: &str) -> anyhow::Result<Url> {
         "introspection_endpoint = {shown:?} is neither https nor http on loopback; use https"
     );
     Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: a provider without introspection endpoint is named, unless an endpoint is configured.
+    #[test]
+    fn providers_without_endpoint_are_named() {
+        let warned = |issuer: &str, more: &str| {
+            let text = format!("issuer = \"{issuer}\"\nclient_id = \"x\"\n{more}");
+            warnings(&[toml::from_str(&text).unwrap()])
+        };
+        let tenant = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
+        let pool = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_A";
+        for issuer in [tenant, "https://example.eu.auth0.com/", pool] {
+            for validate in ["introspection", "jwt+introspection"] {
+                let line = format!("validate = \"{validate}\"");
+                let found = warned(issuer, &line);
+                assert_eq!(found.len(), 1, "{issuer}: {found:#?}");
+                assert_eq!(found[0].key.to_string(), "issuer[0].validate");
+                let own = "introspection_endpoint = \"https://a.example/introspect\"";
+                assert!(warned(issuer, &format!("{line}\n{own}")).is_empty());
+            }
+            assert!(warned(issuer, "").is_empty());
+        }
+        for issuer in [
+            "https://example.okta.com/oauth2/default",
+            "https://login.example.com/",
+            "http://127.0.0.1:9000/",
+        ] {
+            assert!(warned(issuer, "validate = \"introspection\"").is_empty());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod hosts;
 mod misplaced;
+mod products;
 mod shapes;
 
 use anyhow::bail;
@@ -77,6 +78,7 @@ mod tests {
             ("https://accounts.google.com", "kind = \"google\""),
             ("https://accounts.google.com/", "kind = \"google\""),
             ("https://accounts.google.com.", "init --broker-kind google"),
+            ("https://oauth2.googleapis.com/token", "kind = \"google\""),
             ("https://example.okta.com", "/oauth2/default"),
             ("https://example.okta.com/", "kind = \"okta\""),
             (

@@ -32,7 +32,7 @@ pub fn provider(url: &Url) -> Option<ProviderKind> {
     let host = host(url);
     Some(match host {
         "github.com" | "www.github.com" | "api.github.com" => ProviderKind::GitHub,
-        "accounts.google.com" => ProviderKind::Google,
+        "accounts.google.com" | "oauth2.googleapis.com" => ProviderKind::Google,
         _ if entra::is_entra(url) => ProviderKind::Entra,
         _ if is_below(host, OKTA) => ProviderKind::Okta,
         _ if is_below(host, AUTH0) => ProviderKind::Auth0,
@@ -56,7 +56,7 @@ fn is_cognito_issuer(host: &str) -> bool {
 }
 
 /// Returns whether a host is a name in one of the domains.
-fn is_below(host: &str, domains: &[&str]) -> bool {
+pub(super) fn is_below(host: &str, domains: &[&str]) -> bool {
     domains.iter().any(|domain| {
         host.strip_suffix(domain)
             .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))

@@ -1,5 +1,8 @@
 //! URLs of metadata and endpoints in place of an issuer.
 
+use url::Url;
+
+use super::products;
 use crate::shown_url;
 
 const WELL_KNOWN: [&str; 2] = [
@@ -9,9 +12,10 @@ const WELL_KNOWN: [&str; 2] = [
 const KEYS: [&str; 2] = ["/.well-known/jwks.json", "/.well-known/jwks"];
 /// The ends of URLs of endpoints. `/oauth/token` and `/oauth2/token` are not among them: Cloud
 /// Foundry and WSO2 have issuers with these ends.
-const ENDPOINTS: [&str; 4] = [
+const ENDPOINTS: [&str; 5] = [
     "/connect/token",
     "/connect/authorize",
+    "/oauth2/auth",
     "/oauth2/authorize",
     "/oauth/authorize",
 ];
@@ -30,14 +34,21 @@ const OKTA_ENDPOINTS: [&str; 6] = [
 /// Returns what a URL is in place of an issuer, and the fix. The message follows the URL.
 pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
     let bare = issuer.trim_end_matches('/');
+    let url = Url::parse(issuer).ok();
     let before = |ends: &[&str]| ends.iter().find_map(|end| bare.strip_suffix(end));
     let (what, meant) = if let Some(meant) = issuer_of_metadata(bare) {
-        ("the URL of the issuer's metadata", meant)
+        ("the URL of the issuer's metadata".to_owned(), meant)
     } else if let Some(meant) = before(&KEYS) {
-        ("the URL of the issuer's keys", meant.to_owned())
+        ("the URL of the issuer's keys".to_owned(), meant.to_owned())
+    } else if let Some(found) = url.as_ref().and_then(products::misplaced) {
+        found
+    } else if let Some(meant) = endpoint_of(bare).or_else(|| before(&ENDPOINTS)) {
+        (
+            "the URL of an endpoint of the issuer".to_owned(),
+            meant.to_owned(),
+        )
     } else {
-        let meant = endpoint_of(bare).or_else(|| before(&ENDPOINTS))?;
-        ("the URL of an endpoint of the issuer", meant.to_owned())
+        return products::other_form(issuer, &url?);
     };
     Some(format!(
         "is {what}; write the `issuer` that is in the metadata, probably {:?}",

@@ -2,6 +2,7 @@
 //! of well-known providers, and twins.
 
 use portcullis_identity_provider::ProviderKind;
+use portcullis_metadata::syntax::is_loopback;
 use url::Url;
 
 use crate::{
@@ -42,8 +43,10 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             continue;
         };
         let key = format!("broker.provider[{position}]");
-        warnings.extend(doubt(issuer, &format!("{key}.issuer")));
-        warnings.extend(other_kind(issuer, provider.kind.into(), &key));
+        let kind = ProviderKind::from(provider.kind);
+        let doubt = doubt(issuer, &format!("{key}.issuer"));
+        warnings.extend(doubt.or_else(|| without_realm(issuer, kind, &key)));
+        warnings.extend(other_kind(issuer, kind, &key));
     }
 }
 
@@ -68,6 +71,22 @@ fn doubt(issuer: &str, key: &str) -> Option<String> {
     Some(format!("{key} = {:?} {doubt}", shown_url(issuer)))
 }
 
+/// Returns the warning about a provider of Keycloak whose issuer is not that of a realm. An
+/// imitation on loopback can have any.
+fn without_realm(issuer: &str, kind: ProviderKind, key: &str) -> Option<String> {
+    let url = Url::parse(issuer).ok()?;
+    let has_realm = url.path().contains("/realms/");
+    let is_of_other = known_issuers::provider(&url).is_some();
+    if kind != ProviderKind::Keycloak || has_realm || is_of_other || is_loopback(&url) {
+        return None;
+    }
+    let shown = shown_url(issuer);
+    Some(format!(
+        "{key}.issuer = {shown:?} names no realm, and every issuer of Keycloak does; write {:?}",
+        format!("{}/realms/<realm>", shown.trim_end_matches('/'))
+    ))
+}
+
 /// Returns the warning about a provider whose issuer belongs to a provider of another kind.
 fn other_kind(issuer: &str, kind: ProviderKind, key: &str) -> Option<String> {
     let of_host = known_issuers::provider(&Url::parse(issuer).ok()?)?;
@@ -85,7 +104,29 @@ fn other_kind(issuer: &str, kind: ProviderKind, key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::bare;
+    use super::*;
+
+    /// J9: an issuer of Keycloak without a realm is named.
+    #[test]
+    fn keycloak_has_realms() {
+        let warned = |issuer, kind| without_realm(issuer, kind, "broker.provider[0]");
+        let kind = ProviderKind::Keycloak;
+        for issuer in ["https://kc.example.com", "https://kc.example.com/"] {
+            let warning = warned(issuer, kind).unwrap();
+            assert!(
+                warning.ends_with("write \"https://kc.example.com/realms/<realm>\""),
+                "{warning}"
+            );
+        }
+        for (issuer, kind) in [
+            ("https://kc.example.com/auth/realms/prod", kind),
+            ("http://127.0.0.1:9000", kind),
+            ("https://example.okta.com", kind),
+            ("https://kc.example.com", ProviderKind::Oidc),
+        ] {
+            assert_eq!(warned(issuer, kind), None, "{issuer}");
+        }
+    }
 
     /// J9: scheme and host have no letter case, and paths have.
     #[test]
