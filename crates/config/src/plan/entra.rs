@@ -200,9 +200,13 @@ impl Tenant {
             Version::V1 => configured == self.issuer_v1(),
             Version::V2 => configured == self.issuer_v2(),
         };
+        let exception = match can_be_b2c(configured) {
+            true => " (only the former Azure AD B2C had such issuers)",
+            false => "",
+        };
         (!is_exact).then(|| {
             format!(
-                "is not an `iss` of Entra ID, so that its tokens are rejected; write, for tokens of version 2.0, issuer = {:?} \
+                "is not an `iss` of Entra ID{exception}, so that its tokens are rejected; write, for tokens of version 2.0, issuer = {:?} \
                  (with requestedAccessTokenVersion = 2 in the manifest of the application), or, for version 1.0, issuer = {:?}",
                 self.issuer_v2(),
                 self.issuer_v1()
@@ -307,7 +311,10 @@ mod tests {
         ] {
             assert!(check_issuer(&doubtful).is_ok(), "{doubtful}");
             let doubt = doubt(&doubtful).unwrap();
-            assert!(doubt.contains("is not an `iss` of Entra ID"), "{doubt}");
+            assert!(
+                doubt.contains("is not an `iss` of Entra ID (only the former Azure AD B2C had"),
+                "{doubt}"
+            );
         }
         for sound in [
             format!("https://login.microsoftonline.com/{ID}/v2.0"),

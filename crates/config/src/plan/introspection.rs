@@ -88,8 +88,8 @@ fn without_endpoint(issuer: &Issuer, key: &str) -> Option<String> {
     let provider = known_issuers::provider(&Url::parse(&issuer.issuer).ok()?)?;
     (uses_metadata && WITHOUT_ENDPOINT.contains(&provider)).then(|| {
         format!(
-            "{key}.validate: {} has no introspection endpoint in its metadata, so that every token is rejected; remove validate, \
-             client_id and client_secret",
+            "{key}.validate: {} has no introspection endpoint in its metadata, so that every token is rejected; remove validate and the \
+             keys of introspection, such as client_id",
             provider.display_name()
         )
     })

@@ -1,10 +1,12 @@
 //! Values that are valid, and that probably mean something else: patterns where texts are compared
 //! exactly, paths into objects with dots, reversed headers, and documentation that is not a URL.
 
+use std::collections::BTreeMap;
+
 use super::claim_values;
 use crate::{
     Config,
-    file::{Claim, Issuer, Resource},
+    file::{BrokerProvider, Claim, Issuer, Resource},
     plan::url_fix::web_fix,
     shown_url, toml_text,
 };
@@ -22,6 +24,9 @@ const OBJECTS: [&str; 4] = [
 pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         warn_of_issuer(issuer, &format!("issuer[{position}]"), warnings);
+    }
+    for (position, provider) in config.providers().enumerate() {
+        warn_of_provider(provider, &format!("broker.provider[{position}]"), warnings);
     }
     for (position, resource) in config.resource.iter().enumerate() {
         let key = format!("resource[{position}]");
@@ -45,6 +50,9 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             ));
         }
         warn_of_reversed_headers(resource, &key, warnings);
+        for claim in resource.identity_headers.iter().flat_map(BTreeMap::values) {
+            warnings.extend(misread(&format!("{key}.identity_headers"), claim));
+        }
         for (number, rule) in resource.claim.iter().enumerate() {
             warn_of_claim(rule, &format!("{key}.claim[{number}]"), warnings);
         }
@@ -58,14 +66,28 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
 }
 
 fn warn_of_claim(rule: &Claim, key: &str, warnings: &mut Vec<String>) {
-    warnings.extend(dotted(&format!("{key}.claim"), &rule.claim));
+    warnings.extend(misread(&format!("{key}.claim"), &rule.claim));
     let one_of = rule.one_of.as_deref().unwrap_or_default();
     claim_values::warn(key, &rule.claim, one_of, warnings);
 }
 
 fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
     for claim in &issuer.scope_claims {
-        warnings.extend(dotted(&format!("{key}.scope_claims"), claim));
+        warnings.extend(misread(&format!("{key}.scope_claims"), claim));
+    }
+}
+
+/// Values of these rules have warnings elsewhere.
+fn warn_of_provider(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
+    for (number, rule) in provider.allow.iter().enumerate() {
+        warnings.extend(misread(
+            &format!("{key}.allow[{number}].claim"),
+            &rule.claim,
+        ));
+    }
+    for (number, rule) in provider.grant.iter().enumerate() {
+        let claim = rule.claim.as_deref().unwrap_or_default();
+        warnings.extend(misread(&format!("{key}.grant[{number}].claim"), claim));
     }
 }
 
@@ -87,12 +109,28 @@ fn warn_of_reversed_headers(resource: &Resource, key: &str, warnings: &mut Vec<S
     }
 }
 
-/// Warns of a path into an object that is written with dots.
-fn dotted(key: &str, claim: &str) -> Option<String> {
-    OBJECTS.iter().any(|object| claim.starts_with(object)).then(|| {
-        let pointer = toml_text::string(&format!("/{}", claim.replace('.', "/")));
-        format!("{key} has {claim:?}, which is a claim of exactly this name; for a member of an object, write {pointer}")
-    })
+/// Warns of a path into an object that is not written as a JSON pointer, and of a claim with a URL
+/// as its name that is written as one.
+fn misread(key: &str, claim: &str) -> Option<String> {
+    if let Some(name) = claim.strip_prefix('/').filter(|name| is_url(name)) {
+        return Some(format!(
+            "{key} has {claim:?}, which is a path into the claim {:?}; for the claim with this URL as its name, write {}",
+            name.split('/').next().unwrap_or_default(),
+            toml_text::string(name)
+        ));
+    }
+    let is_in_object = |path: &&str| OBJECTS.iter().any(|object| path.starts_with(object));
+    let path = claim
+        .strip_prefix("$.")
+        .or_else(|| Some(claim).filter(is_in_object))?;
+    let pointer = toml_text::string(&format!("/{}", path.replace('.', "/")));
+    Some(format!(
+        "{key} has {claim:?}, which is a claim of exactly this name; for a member of an object, write {pointer}"
+    ))
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("https://") || text.starts_with("http://")
 }
 
 #[cfg(test)]
@@ -126,6 +164,31 @@ mod tests {
                 &format!("{ENDPOINT}\nidentity_headers = {{ sub = \"X-User\" }}"),
                 "write \"X-User\" = \"sub\"",
             ),
+            (
+                ISSUER,
+                &format!(
+                    "{ENDPOINT}\nidentity_headers = {{ \"X-Roles\" = \"realm_access.roles\" }}"
+                ),
+                "write \"/realm_access/roles\"",
+            ),
+            (
+                ISSUER,
+                &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"$.org.roles\""),
+                "write \"/org/roles\"",
+            ),
+            (
+                ISSUER,
+                &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"/https://a.example/roles\""),
+                "write \"https://a.example/roles\"",
+            ),
+            (
+                ISSUER,
+                &format!(
+                    "{ENDPOINT}\n[[broker.provider]]\nkind = \"okta\"\nclient_id = \"x\"\nclient_secret = {{ env = \"X\" }}\n\
+                     allow = [{{ claim = \"groups\", one_of = [\"a\"] }}, {{ claim = \"$.a.b\" }}]"
+                ),
+                "broker.provider[0].allow[1].claim has \"$.a.b\"",
+            ),
             (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
             (
                 ISSUER,
@@ -150,7 +213,7 @@ mod tests {
             assert!(warnings[0].contains(words), "{words}: {warnings:#?}");
         }
         let sound = format!(
-            "{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]"
+            "{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\", \"/https:~1~1a.example~1roles\"]"
         );
         let headers =
             format!("{ENDPOINT}\nidentity_headers = {{ \"X-User\" = \"sub\", X-Id = \"x-id\" }}");
