@@ -10,7 +10,7 @@ mod requirements;
 
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use http::HeaderName;
 use portcullis_endpoint::{MessageRule, SessionMode};
 use portcullis_guard::{
@@ -39,6 +39,8 @@ use issuers::{check_application_audiences, issuers_of};
 use origins::check_origins;
 use requirements::{implications, route, rule};
 
+/// What follows `proto` in the name of the session header.
+const SESSION_SUFFIX: &str = "-Session-Id";
 /// The longest `response_grace`.
 const LONGEST_GRACE: Span = Span::secs(24 * 60 * 60);
 
@@ -281,6 +283,15 @@ fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
         !proto.is_empty(),
         "proto is empty; use letters, such as \"Mcp\""
     );
+    let start = proto.len().saturating_sub(SESSION_SUFFIX.len());
+    if let Some((word, suffix)) = proto.split_at_checked(start)
+        && suffix.eq_ignore_ascii_case(SESSION_SUFFIX)
+    {
+        let word = if word.is_empty() { "Mcp" } else { word };
+        bail!(
+            "proto = {proto:?} is the name of a header, and the session header is `<proto>{SESSION_SUFFIX}`; write {word:?}"
+        );
+    }
     portcullis_mcp::header::session(proto).with_context(|| {
         format!("proto = {proto:?} cannot be part of a header name; use letters, such as \"Mcp\"")
     })

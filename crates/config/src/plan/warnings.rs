@@ -123,6 +123,7 @@ fn warn_of_resource(
         }
     }
     implications::warn(configured, &needed, key, warnings);
+    implications::warn_of_reversed(resource, configured, &needed, warnings);
     for (position, rule) in resource.rules.iter().enumerate() {
         let key = format!("{key}.rule[{position}]");
         warnings.extend(names::warnings(rule, resource.revisions, &key));

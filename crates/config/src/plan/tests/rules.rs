@@ -344,3 +344,41 @@ fn scopes_of_requests_at_entra_are_named() {
     let sound = format!("required_scopes = [\"tools\"]\nscopes_supported = [\"{LONG}\"]");
     assert_eq!(warned(&entra, &sound), Vec::<String>::new());
 }
+
+/// B7, J9: scopes of a rule or a route that all tokens have, because of a reversed pair, are named.
+#[test]
+fn reversed_implications_are_named() {
+    let warned = |implies: &str, required: &str, rest: &str| {
+        let lines = format!("required_scopes = [{required}]\nscope_implies = {implies}\n{rest}");
+        let plan = check(&GOOD.replace("required_scopes = [\"mcp:tools\"]", &lines)).unwrap();
+        let texts: Vec<String> = plan.warnings.into_iter().map(|found| found.text).collect();
+        texts
+    };
+    const REVERSED: &str = r#"{ "mcp:tools" = ["mcp:admin"] }"#;
+    const TOOLS: &str = r#""mcp:tools""#;
+    for (rest, key) in [
+        (
+            r#"rule = [{ method = "tools/call", scopes = ["mcp:admin"] }]"#,
+            "rule[0]",
+        ),
+        (
+            r#"route = [{ path = "/mcp", scopes = ["mcp:admin"] }]"#,
+            "route[0]",
+        ),
+    ] {
+        let found = warned(REVERSED, TOOLS, rest);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        let start = format!("resource[0].{key}.scopes has \"mcp:admin\"");
+        assert!(found[0].starts_with(&start), "{found:#?}");
+        let fix = r#"write scope_implies = { "mcp:admin" = ["mcp:tools"] }"#;
+        assert!(found[0].contains(fix), "{found:#?}");
+        for (implies, required) in [
+            (r#"{ "mcp:admin" = ["mcp:tools"] }"#, TOOLS),
+            (REVERSED, r#""mcp:tools", "mcp:admin""#),
+            (REVERSED, ""),
+        ] {
+            let found = warned(implies, required, rest);
+            assert_eq!(found, Vec::<String>::new(), "{implies} {required}");
+        }
+    }
+}

@@ -1,8 +1,8 @@
-//! Implied scopes that nothing requires.
+//! Implied scopes that nothing requires, and those that every token has.
 
 use portcullis_metadata::Scopes;
 
-use crate::{file::Resource, similar::intended_scope};
+use crate::{file::Resource, plan::ResourcePlan, similar::intended_scope, toml_text};
 
 /// Adds a warning for each scope in `scope_implies` that is neither supported nor required, and
 /// implies no other. `needed` are the lists of required scopes.
@@ -36,5 +36,36 @@ pub(super) fn warn(
                 intended_scope(scope, &known)
             ));
         }
+    }
+}
+
+/// Adds a warning for each list of a rule or a route whose scopes all tokens have, because
+/// `required_scopes` imply them: the two sides of `scope_implies` are probably reversed.
+pub(super) fn warn_of_reversed(
+    resource: &ResourcePlan,
+    configured: &Resource,
+    needed: &[(String, &Scopes)],
+    warnings: &mut Vec<String>,
+) {
+    let required = &resource.required_scopes;
+    for (key, scopes) in needed {
+        let implied = scopes.difference(required);
+        let Some(narrow) = implied.iter().next() else {
+            continue;
+        };
+        if !resource.scope_implications.covers(required, scopes) {
+            continue;
+        }
+        let implies = |narrower: &[String]| narrower.iter().any(|name| name == narrow);
+        let mut pairs = configured.scope_implies.iter();
+        let Some((broad, _)) = pairs.find(|(_, narrower)| implies(narrower)) else {
+            continue;
+        };
+        warnings.push(format!(
+            "{key} has {narrow:?}, which every token with required_scopes has, because {broad:?} counts as it in scope_implies, so that \
+             all tokens pass; if {narrow:?} allows more, write scope_implies = {{ {} = [{}] }}, and else remove it here",
+            toml_text::string(narrow),
+            toml_text::string(broad)
+        ));
     }
 }

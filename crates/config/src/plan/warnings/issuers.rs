@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::{
     Config,
+    file::Issuer,
     plan::{entra, known_issuers},
     shown_url,
 };
@@ -15,7 +16,8 @@ use crate::{
 pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         let key = format!("issuer[{position}].issuer");
-        warnings.extend(doubt(&issuer.issuer, &key));
+        let twin = twin(issuer, &config.issuer[..position], &key);
+        warnings.extend(twin.or_else(|| doubt(&issuer.issuer, &key)));
         for (name, url) in [
             ("jwks_uri", &issuer.jwks_uri),
             ("introspection_endpoint", &issuer.introspection_endpoint),
@@ -26,16 +28,6 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
                 let shown = shown_url(url);
                 format!("issuer[{position}].{name} = {shown:?} {doubt}")
             }));
-        }
-        let mut earlier = config.issuer[..position].iter();
-        if let Some(first) =
-            earlier.position(|earlier| bare(&earlier.issuer) == bare(&issuer.issuer))
-        {
-            warnings.push(format!(
-                "{key} = {:?} differs from issuer[{first}] at most by the letter case of the host and a slash at its end, and tokens have one of \
-                 the two; remove the other, which is not the `issuer` in the metadata",
-                shown_url(&issuer.issuer)
-            ));
         }
     }
     for (position, provider) in config.providers().enumerate() {
@@ -48,6 +40,19 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         warnings.extend(doubt.or_else(|| without_realm(issuer, kind, &key)));
         warnings.extend(other_kind(issuer, kind, &key));
     }
+}
+
+/// Returns the warning about an issuer that differs from an earlier one where issuers have no
+/// difference.
+fn twin(issuer: &Issuer, earlier: &[Issuer], key: &str) -> Option<String> {
+    let first = earlier
+        .iter()
+        .position(|earlier| bare(&earlier.issuer) == bare(&issuer.issuer))?;
+    Some(format!(
+        "{key} = {:?} differs from issuer[{first}] at most by the letter case of the host and a slash at its end, and tokens have one of \
+         the two; remove the other, which is not the `issuer` in the metadata",
+        shown_url(&issuer.issuer)
+    ))
 }
 
 /// Returns an issuer without the slash at its end, and with scheme and host in lower case. Paths
