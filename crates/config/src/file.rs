@@ -212,6 +212,16 @@ pub enum ForwardedHeader {
     Forwarded,
 }
 
+impl ForwardedHeader {
+    /// Returns the name of the header.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::XForwardedFor => "X-Forwarded-For",
+            Self::Forwarded => "Forwarded",
+        }
+    }
+}
+
 fn default_listen() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 3000))
 }

@@ -4,6 +4,7 @@ mod admin;
 mod audiences;
 mod audit;
 mod broker;
+mod client_secrets;
 mod contents;
 mod egress;
 mod entra;
@@ -255,6 +256,7 @@ impl Plan {
         ));
         warnings.extend(introspection::warnings(&config.issuer));
         warnings.extend(config.audit.as_ref().and_then(audit::warning));
+        warnings.extend(config.traces.as_ref().and_then(traces::warning));
         if let (Some(configured), Some(broker), Some(directory)) =
             (&config.broker, &broker, &state_dir)
         {
@@ -271,6 +273,7 @@ impl Plan {
         warnings.extend(
             secret_files::warnings(config)
                 .iter()
+                .chain(&client_secrets::warnings(config))
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         Some(Self {
@@ -349,13 +352,26 @@ fn base_url(text: &str) -> anyhow::Result<Url> {
         has_slashes && !url.host_str().is_some_and(|host| host.contains('*')),
         "base_url = {shown:?} is not the URL of one host; {fix}"
     );
+    if let Some(problem) = warnings::unspecified_host(&url).filter(|_| url.scheme() == "http") {
+        bail!("base_url = {shown:?} {problem}");
+    }
     ensure!(
         is_https_or_loopback_http(&url),
         "base_url = {shown:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
     );
+    let superfluous = [
+        (url.path() != "/", "put the path into `resource.endpoint`"),
+        (url.query().is_some(), "remove the query"),
+        (url.fragment().is_some(), "remove the fragment"),
+    ];
+    let fixes: Vec<&str> = superfluous
+        .into_iter()
+        .filter_map(|(is_there, fix)| is_there.then_some(fix))
+        .collect();
     ensure!(
-        url.path() == "/" && url.query().is_none() && url.fragment().is_none(),
-        "base_url = {shown:?} has more than scheme, host and port; put the path into `resource.endpoint`"
+        fixes.is_empty(),
+        "base_url = {shown:?} has more than scheme, host and port; {}",
+        fixes.join(", and ")
     );
     Ok(url)
 }

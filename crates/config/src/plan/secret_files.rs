@@ -65,7 +65,7 @@ impl Access {
 }
 
 /// Returns all configured secrets with their keys.
-fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
+pub(super) fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
     let admin = config.admin.iter().flat_map(|admin| {
         let metrics_token = admin
             .metrics_token

@@ -97,6 +97,7 @@ pub(super) fn warnings(configured: &Session) -> Vec<Diagnostic> {
         lifetime,
         max_total,
         max_per_owner,
+        max_per_subject,
         ..
     } = configured;
     let default = Session::default();
@@ -111,6 +112,12 @@ pub(super) fn warnings(configured: &Session) -> Vec<Diagnostic> {
         warnings.push(format!(
             "session.max_per_owner = {max_per_owner} has no effect on sessions, because all owners together have at most \
              session.max_total = {max_total}; make it smaller, so that one owner cannot use all"
+        ));
+    }
+    if let Some(max_per_subject) = max_per_subject.filter(|most| most > max_total) {
+        warnings.push(format!(
+            "session.max_per_subject = {max_per_subject} has no effect, because all subjects together have at most session.max_total = \
+             {max_total}; make it smaller, so that one subject cannot use all"
         ));
     }
     warnings
@@ -244,5 +251,12 @@ mod tests {
             }),
             ["session.idle_timeout", "session.max_per_owner"]
         );
+        assert_eq!(
+            warned(|session| {
+                (session.max_per_subject, session.max_total) = (Some(1000), 500);
+            }),
+            ["session.max_per_subject"]
+        );
+        assert!(warned(|session| session.max_per_subject = Some(session.max_total)).is_empty());
     }
 }

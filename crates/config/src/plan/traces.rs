@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{issuers::fetch_error, url_fix::web_fix};
 use crate::{
-    Diagnostics, SecretSource,
+    Diagnostic, Diagnostics, KeyPath, SecretSource,
     file::{Traces, TracesClient},
     shown_url,
 };
@@ -94,6 +94,37 @@ fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
     Ok(endpoint)
 }
 
+/// The ports of OTLP: <https://opentelemetry.io/docs/specs/otlp/>.
+const GRPC_PORT: u16 = 4317;
+const HTTP_PORT: u16 = 4318;
+/// The paths of what is not sent here.
+const OTHER_SIGNALS: [&str; 3] = ["/v1/metrics", "/v1/logs", "/v1/profiles"];
+
+/// Returns a warning about an endpoint that is probably not one for traces over HTTP.
+pub(super) fn warning(configured: &Traces) -> Option<Diagnostic> {
+    let endpoint = Url::parse(&configured.endpoint).ok()?;
+    let mut meant = endpoint.clone();
+    let problem = if OTHER_SIGNALS
+        .iter()
+        .any(|path| endpoint.path().ends_with(path))
+    {
+        let (start, _) = endpoint.path().rsplit_once("/v1/")?;
+        meant.set_path(&format!("{start}{DEFAULT_PATH}"));
+        "has the path of another signal, and traces are sent there"
+    } else if endpoint.port() == Some(GRPC_PORT) {
+        meant.set_port(Some(HTTP_PORT)).ok()?;
+        "has the port of OTLP over gRPC, and traces are sent over HTTP"
+    } else {
+        return None;
+    };
+    let text = format!(
+        "traces.endpoint = {:?} {problem}; write {:?}",
+        shown_url(&configured.endpoint),
+        shown_url(meant.as_str().trim_end_matches('/'))
+    );
+    Some(Diagnostic::new(&KeyPath::default(), &text))
+}
+
 fn check_sample(sample: f64) -> anyhow::Result<()> {
     let fix = if (1.0..=100.0).contains(&sample) {
         format!("; write {} for {sample} %", sample / 100.0)
@@ -165,6 +196,37 @@ mod tests {
         let configured = from_text(&text).unwrap().traces.unwrap();
         Diagnostics::collect(|errors| plan(&configured, &mut errors.table("traces")))
             .map_err(|errors| Diagnostic::joined(&errors))
+    }
+
+    /// J7, J9: a receiver of something else than traces over HTTP is named.
+    #[test]
+    fn other_receivers_are_named() {
+        let warned = |endpoint: &str| {
+            let lines = format!("endpoint = \"{endpoint}\"");
+            let found = warning(&toml::from_str(&lines).unwrap());
+            found.map(|found| found.text).unwrap_or_default()
+        };
+        for (endpoint, meant) in [
+            ("http://127.0.0.1:4317", "\"http://127.0.0.1:4318\""),
+            (
+                "http://127.0.0.1:4318/v1/metrics",
+                "\"http://127.0.0.1:4318/v1/traces\"",
+            ),
+            (
+                "https://a.example/otlp/v1/logs",
+                "\"https://a.example/otlp/v1/traces\"",
+            ),
+        ] {
+            let warning = warned(endpoint);
+            assert!(warning.ends_with(&format!("write {meant}")), "{warning}");
+        }
+        for endpoint in [
+            "http://127.0.0.1:4318",
+            "https://a.example/v1/traces",
+            "https://a.example/v1/logs/otlp",
+        ] {
+            assert_eq!(warned(endpoint), "", "{endpoint}");
+        }
     }
 
     /// J7: the settings of traces have defaults and are checked.

@@ -11,10 +11,11 @@ mod paths;
 mod patterns;
 pub(super) mod shared_address;
 
+pub(super) use network::unspecified_host;
 pub use network::{has_public_host, is_public_address};
 
 use http::Method;
-use portcullis_endpoint::NameGlob;
+use portcullis_endpoint::{NameGlob, SessionMode};
 use portcullis_mcp::{Revision, Revisions, client_methods};
 use portcullis_metadata::{Scopes, syntax::is_loopback};
 use url::Url;
@@ -169,6 +170,16 @@ fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>
                 "{key}.path = {:?} does not match the endpoint {endpoint:?}, so that the route never applies; write \
                  {endpoint:?}, or remove the route",
                 route.path.as_str()
+            ));
+        }
+        let needs_session = |method: &Method| [Method::GET, Method::DELETE].contains(method);
+        if resource.session_mode == SessionMode::Off
+            && !route.methods.is_empty()
+            && route.methods.iter().all(needs_session)
+        {
+            warnings.push(format!(
+                "{key}.methods has only methods of sessions, which get 405 with sessions = \"off\", so that the route never applies; \
+                 remove the route, or write \"POST\""
             ));
         }
         let is_served = |method: &Method| {

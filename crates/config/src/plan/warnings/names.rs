@@ -30,6 +30,7 @@ pub(super) fn warnings(rule: &MessageRule, served: Revisions, key: &str) -> Vec<
             )
         });
     of_pattern
+        .or_else(|| dot_segment_problem(name.as_str()))
         .into_iter()
         .chain(of_method)
         .map(|problem| format!("{key}.name = {:?} {problem}", name.as_str()))
@@ -42,6 +43,16 @@ fn has_no_names(method: &NameGlob, served: Revisions) -> bool {
         .filter(|known| method.matches(known))
         .peekable();
     matching.peek().is_some() && !matching.any(has_target)
+}
+
+/// Returns the problem of a URI that no admitted message has.
+fn dot_segment_problem(pattern: &str) -> Option<String> {
+    let (_, path) = pattern.split_once("://")?;
+    let is_dot_segment = |segment: &str| matches!(segment, "." | "..");
+    path.split('/').any(is_dot_segment).then(|| {
+        "has a `.` or `..` segment, and requests for such URIs get 400, so that the rule never applies; write the URI without it"
+            .to_owned()
+    })
 }
 
 /// Returns the problem of a pattern that looks like a regular expression or a list of alternatives.
@@ -204,6 +215,23 @@ mod tests {
             "file:///{path}",
         ] {
             assert_eq!(problem(pattern), "", "{pattern}");
+        }
+    }
+
+    /// B9, F12: a URI that is always rejected is named.
+    #[test]
+    fn dot_segments_are_named() {
+        for pattern in ["file:///secret/../x", "file:///./secret/*", "note://a/.."] {
+            let problem = dot_segment_problem(pattern).unwrap_or_default();
+            assert!(problem.contains("get 400"), "{pattern}: {problem}");
+        }
+        for pattern in [
+            "file:///srv/*.*",
+            "file:///srv/.config",
+            "a/../b",
+            "note://..a/b",
+        ] {
+            assert_eq!(dot_segment_problem(pattern), None, "{pattern}");
         }
     }
 

@@ -1,6 +1,10 @@
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::{Config, container, file::Upstream, shown_url};
+use crate::{
+    Config, container,
+    file::{AdminListen, ForwardedHeader, Issuer, Upstream},
+    shown_url,
+};
 use portcullis_metadata::syntax::is_loopback;
 use url::{Host, Url};
 
@@ -13,8 +17,13 @@ pub(super) fn warn(
 ) {
     // In the container image, the port is open to what the container's network permits.
     warnings.extend(open_listener(config, base_url).filter(|_| !is_container));
-    warnings.extend(other_address(config, base_url));
+    let unspecified = unspecified_host(base_url);
+    let unspecified =
+        unspecified.map(|problem| format!("base_url = {:?} {problem}", config.base_url));
+    warnings.extend(unspecified.or_else(|| other_address(config, base_url)));
     warn_of_wide_proxies(config, warnings);
+    warnings.extend(unused_header(config));
+    warn_of_own_issuer(config, warnings);
     let has_services = may_have_services(is_container);
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else {
@@ -27,6 +36,10 @@ pub(super) fn warn(
         if is_this_server(config, base_url, &upstream) {
             warnings.push(format!(
                 "{key} is this server itself, so that requests would go round in circles; write the address of the MCP server"
+            ));
+        } else if is_admin_listener(config, &upstream) {
+            warnings.push(format!(
+                "{key} is the listener of [admin]; write the address of the MCP server"
             ));
         } else if is_public(&upstream) {
             warnings.push(format!(
@@ -133,9 +146,70 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
     None
 }
 
+/// Returns the problem of a `base_url` whose host is an address to listen on, and the fix. The
+/// message follows the URL.
+pub(in crate::plan) fn unspecified_host(base_url: &Url) -> Option<String> {
+    let is_unspecified = match base_url.host()? {
+        Host::Ipv4(address) => address.is_unspecified(),
+        Host::Ipv6(address) => address.is_unspecified(),
+        Host::Domain(_) => false,
+    };
+    let port = base_url.port();
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    is_unspecified.then(|| {
+        format!(
+            "has an address to listen on, to which no client connects; write the name that clients use, such as \
+             \"https://mcp.example.com\", or, for this machine alone, \"http://127.0.0.1{port}\""
+        )
+    })
+}
+
+/// Warns of a header that no proxy is trusted to send. It cannot be told apart from the default if
+/// it is that.
+fn unused_header(config: &Config) -> Option<String> {
+    let is_unused = config.trusted_proxies.is_empty()
+        && config.trusted_proxy_header != ForwardedHeader::default();
+    is_unused.then(|| {
+        format!(
+            "trusted_proxy_header = \"{}\" has no effect without trusted_proxies; list the addresses of your proxies there, such as \
+             trusted_proxies = [\"127.0.0.1\"], or remove it",
+            config.trusted_proxy_header.as_str()
+        )
+    })
+}
+
+/// Warns of an issuer at the listener of a server that issues no tokens.
+fn warn_of_own_issuer(config: &Config, warnings: &mut Vec<String>) {
+    let is_own = |issuer: &Issuer| {
+        let url = Url::parse(&issuer.issuer);
+        config.broker.is_none() && url.is_ok_and(|url| arrives_at(config.listen, &url))
+    };
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        if is_own(issuer) {
+            warnings.push(format!(
+                "issuer[{position}].issuer = {:?} is this server itself, which issues no tokens; write the URL of the authorization server",
+                shown_url(&issuer.issuer)
+            ));
+        }
+    }
+}
+
+fn is_admin_listener(config: &Config, upstream: &Url) -> bool {
+    let listen = config.admin.as_ref().map(|admin| &admin.listen);
+    matches!(listen, Some(AdminListen::Tcp(address)) if arrives_at(*address, upstream))
+}
+
 /// Whether requests to the upstream arrive at this server.
 fn is_this_server(config: &Config, base_url: &Url, upstream: &Url) -> bool {
-    let listen = config.listen;
+    let is_endpoint = config
+        .resource
+        .iter()
+        .any(|resource| resource.endpoint == upstream.path());
+    arrives_at(config.listen, upstream) || (upstream.origin() == base_url.origin() && is_endpoint)
+}
+
+/// Whether requests to a URL arrive at a listener.
+fn arrives_at(listen: SocketAddr, url: &Url) -> bool {
     let is_own = |address: IpAddr| {
         // A connection to the unspecified address arrives at the loopback address.
         let address = match address.to_canonical() {
@@ -146,21 +220,16 @@ fn is_this_server(config: &Config, base_url: &Url, upstream: &Url) -> bool {
         address == listen.ip().to_canonical()
             || (address.is_loopback() && listen.ip().is_unspecified())
     };
-    let arrives = match upstream.host() {
+    let arrives = match url.host() {
         Some(Host::Ipv4(address)) => is_own(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => is_own(IpAddr::V6(address)),
         // Such a name is one of these two addresses (RFC 6761, section 6.3).
         _ => {
             let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            is_loopback(upstream) && addresses.into_iter().any(is_own)
+            is_loopback(url) && addresses.into_iter().any(is_own)
         }
     };
-    let is_endpoint = config
-        .resource
-        .iter()
-        .any(|resource| resource.endpoint == upstream.path());
-    (arrives && upstream.port_or_known_default() == Some(listen.port()))
-        || (upstream.origin() == base_url.origin() && is_endpoint)
+    arrives && url.port_or_known_default() == Some(listen.port())
 }
 
 /// Whether the host is a literal public address.

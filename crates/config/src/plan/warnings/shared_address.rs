@@ -21,9 +21,10 @@ pub(in crate::plan) fn note(config: &Config, base_url: &Url) -> Option<String> {
         format!(
             "clients' addresses: base_url = {:?} and listen = \"{}\" need a proxy on this machine, and trusted_proxies is not set: \
              limits, the log and the audit trail have one address for all clients. If the proxy reports their addresses \
-             (X-Forwarded-For), write trusted_proxies = [\"{}\"]",
+             ({}), write trusted_proxies = [\"{}\"]",
             config.base_url,
             config.listen,
+            config.trusted_proxy_header.as_str(),
             config.listen.ip()
         )
     })
@@ -52,6 +53,9 @@ mod tests {
             let text = noted(PUBLIC, listen, "").unwrap();
             assert!(text.contains(line) && text.contains(PUBLIC), "{text}");
         }
+        let header = "trusted_proxy_header = \"Forwarded\"";
+        let text = noted(PUBLIC, "127.0.0.1:3000", header).unwrap();
+        assert!(text.contains("addresses (Forwarded), write"), "{text}");
         for (base_url, listen, more) in [
             (
                 PUBLIC,

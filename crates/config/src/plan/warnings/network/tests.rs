@@ -353,3 +353,80 @@ fn wide_networks_of_proxies_cause_a_warning() {
     let sound = "trusted_proxies = [\"10.0.0.0/8\", \"fc00::/7\", \"127.0.0.1\", \"::1\"]";
     assert_eq!(warned_of(sound), Vec::<String>::new());
 }
+
+/// J9: addresses that are listened on only, a header that nobody sends, and this server in place of
+/// another one are named.
+#[test]
+fn places_of_other_servers_are_named() {
+    const ADMIN: &str = "admin = { listen = \"127.0.0.1:9900\" }";
+    let own = |issuer: &'static str| {
+        let config = from_text(&format!(
+            "base_url = \"http://127.0.0.1:3000\"\n{issuer}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\""
+        ));
+        let mut warnings = Vec::new();
+        warn_of_own_issuer(&config.unwrap(), &mut warnings);
+        warnings
+    };
+    for (setup, words) in [
+        (
+            Setup {
+                base_url: "https://0.0.0.0:3000",
+                ..BEHIND_PROXY
+            },
+            "write the name that clients use",
+        ),
+        (
+            Setup {
+                base_url: "https://[::]:3000",
+                ..BEHIND_PROXY
+            },
+            "\"http://127.0.0.1:3000\"",
+        ),
+        (
+            Setup {
+                more: "trusted_proxy_header = \"Forwarded\"",
+                ..BEHIND_PROXY
+            },
+            "has no effect without trusted_proxies",
+        ),
+        (
+            Setup {
+                upstream: "http://localhost:9900/mcp",
+                more: ADMIN,
+                ..BEHIND_PROXY
+            },
+            "is the listener of [admin]",
+        ),
+    ] {
+        let warnings = warned(setup, false);
+        assert_eq!(warnings.len(), 1, "{setup:?}: {warnings:#?}");
+        assert!(warnings[0].contains(words), "{words}: {warnings:#?}");
+    }
+    for setup in [
+        Setup {
+            more: ADMIN,
+            ..BEHIND_PROXY
+        },
+        Setup {
+            more: "trusted_proxies = [\"127.0.0.1\"]\ntrusted_proxy_header = \"Forwarded\"",
+            ..BEHIND_PROXY
+        },
+        Setup {
+            more: "admin = { listen = \"unix:/run/admin.sock\" }",
+            ..BEHIND_PROXY
+        },
+    ] {
+        assert_eq!(warned(setup, false), Vec::<String>::new(), "{setup:?}");
+    }
+    let found = own("[[issuer]]\nissuer = \"http://localhost:3000/realms/prod\"");
+    assert!(
+        found.len() == 1 && found[0].contains("issues no tokens"),
+        "{found:#?}"
+    );
+    for issuer in [
+        "[[issuer]]\nissuer = \"http://127.0.0.1:9000\"",
+        "[[issuer]]\nissuer = \"https://auth.example.com:3000\"",
+    ] {
+        assert_eq!(own(issuer), Vec::<String>::new(), "{issuer}");
+    }
+}
