@@ -8,19 +8,28 @@ use crate::{
 };
 use anyhow::{Context as _, ensure};
 use portcullis_identity_provider::ProviderKind;
-use portcullis_metadata::syntax::is_https_or_loopback_http;
+use portcullis_metadata::{Secret, syntax::is_https_or_loopback_http};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
 
+/// How an issuer's tokens are validated.
+pub(super) struct Checked {
+    /// With valid substitutes for invalid settings, so that the others are checked.
+    pub(super) validation: Validation,
+    /// Whether nothing is a substitute.
+    pub(super) is_valid: bool,
+}
+
 /// Validates how an issuer's tokens are validated, and adds an error for each setting that is
 /// invalid or has no effect.
-///
-/// Returns `None` if introspection cannot be used.
-pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Validation> {
+pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Checked {
     match issuer.validate {
         file::Validation::Jwt => {
             reject_introspection_settings(issuer, errors);
-            Some(Validation::Jwt)
+            Checked {
+                validation: Validation::Jwt,
+                is_valid: true,
+            }
         }
         file::Validation::Introspection => {
             for (name, is_set) in [
@@ -37,11 +46,23 @@ pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Optio
                     );
                 }
             }
-            settings(issuer, errors).map(Validation::Introspection)
+            checked(issuer, Validation::Introspection, errors)
         }
         file::Validation::JwtAndIntrospection => {
-            settings(issuer, errors).map(Validation::JwtAndIntrospection)
+            checked(issuer, Validation::JwtAndIntrospection, errors)
         }
+    }
+}
+
+fn checked(
+    issuer: &Issuer,
+    validation: impl Fn(IntrospectionSettings) -> Validation,
+    errors: &mut Diagnostics<'_>,
+) -> Checked {
+    let (settings, is_valid) = settings(issuer, errors);
+    Checked {
+        validation: validation(settings),
+        is_valid,
     }
 }
 
@@ -122,8 +143,9 @@ fn reject_introspection_settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) 
     }
 }
 
-/// Validates the settings of introspection, and reads the secret.
-fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IntrospectionSettings> {
+/// Validates the settings of introspection, and reads the secret. Returns them with substitutes,
+/// and whether there are none.
+fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> (IntrospectionSettings, bool) {
     let client_id = issuer.client_id.as_deref().filter(|id| !id.is_empty());
     if client_id.is_none() {
         errors.add(
@@ -141,9 +163,10 @@ fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Introspecti
             .map(endpoint)
             .transpose(),
     );
-    let mut settings = IntrospectionSettings::new(client_id?);
-    settings.client_secret = secret?;
-    settings.endpoint = endpoint?;
+    let is_valid = client_id.is_some() && secret.is_some() && endpoint.is_some();
+    let mut settings = IntrospectionSettings::new(client_id.unwrap_or("client"));
+    settings.client_secret = secret.unwrap_or_else(|| Some(Secret::new("secret")));
+    settings.endpoint = endpoint.flatten();
     settings.authentication =
         issuer
             .introspection_auth
@@ -157,7 +180,7 @@ fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Introspecti
     if let Some(span) = issuer.introspection_cache {
         settings.cache_lifetime = span.0;
     }
-    Some(settings)
+    (settings, is_valid)
 }
 
 fn endpoint(text: &str) -> anyhow::Result<Url> {

@@ -92,9 +92,7 @@ fn issuer_plan(
         name.clone()
             .or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?,
     );
-    if let Some(validation) = &validation {
-        settings.validation = validation.clone();
-    }
+    settings.validation = validation.validation;
     if let Some(algorithms) = algorithms {
         settings.algorithms = algorithms;
     }
@@ -108,7 +106,7 @@ fn issuer_plan(
     settings.audiences = audiences;
     settings.scope_claims.clone_from(&issuer.scope_claims);
     check_settings(&mut settings, errors);
-    (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(
+    (name.is_some() && validation.is_valid && algorithms.is_some() && keys.is_some()).then_some(
         IssuerPlan {
             settings,
             fetch,

@@ -437,3 +437,35 @@ fn a_ca_file_has_a_maximum_size() {
         "{message}"
     );
 }
+
+/// J9: the values of introspection are checked together with its secret.
+#[test]
+fn all_errors_of_introspection_are_found() {
+    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
+    let lines = format!(
+        "{issuer}\nvalidate = \"introspection\"\nclient_id = \"\"\nclient_secret = {{ env = \"NO_SUCH_SECRET\" }}\n\
+         introspection_auth = \"basic\"\nintrospection_endpoint = \"x\"\nintrospection_cache = \"5m\"\n\
+         introspection_in_flight = 0\nleeway = \"5m\""
+    );
+    let found = check(&GOOD.replace(issuer, &lines))
+        .err()
+        .unwrap()
+        .to_string();
+    let mut keys: Vec<&str> = found
+        .lines()
+        .filter_map(|line| line.split([':', ' ']).next()?.strip_prefix("issuer[0]."))
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "client_id",
+            "client_secret",
+            "introspection_cache",
+            "introspection_endpoint",
+            "introspection_in_flight",
+            "leeway",
+        ],
+        "{found}"
+    );
+}
