@@ -12,6 +12,8 @@ pub(crate) struct TomlLines {
     lines: BTreeMap<KeyPath, usize>,
     /// Tables with a header in single brackets.
     tables: BTreeSet<KeyPath>,
+    /// Tables without a header, whose keys have the name of the table before a dot.
+    dotted_tables: BTreeSet<KeyPath>,
     /// Arrays of tables, with headers in double brackets.
     arrays_of_tables: BTreeSet<KeyPath>,
     first_table: Option<(usize, String)>,
@@ -60,6 +62,11 @@ impl TomlLines {
         self.tables.contains(key)
     }
 
+    /// Whether the table has no header, and its name before each of its keys.
+    pub(crate) fn is_dotted_table(&self, key: &KeyPath) -> bool {
+        self.dotted_tables.contains(key)
+    }
+
     /// Whether the tables have headers in double brackets.
     pub(crate) fn is_array_of_tables(&self, key: &KeyPath) -> bool {
         self.arrays_of_tables.contains(key)
@@ -100,7 +107,9 @@ impl Walk {
     fn item(&mut self, item: &Item, key: &KeyPath) {
         match item {
             Item::Table(table) => {
-                if !table.is_implicit() && !table.is_dotted() {
+                if table.is_dotted() {
+                    self.found.dotted_tables.insert(key.clone());
+                } else if !table.is_implicit() {
                     self.found.tables.insert(key.clone());
                 }
                 self.table(table, key);

@@ -1,6 +1,6 @@
 //! Tables and keys that are there twice, or in the wrong order.
 
-use super::place::{bare, is_header, key_of};
+use super::place::{bare, is_header, key_of, table_above};
 use crate::{KeyPath, schema};
 
 /// Returns the line and the error of the first table that stands above the array of tables to which
@@ -48,6 +48,20 @@ pub(super) fn duplicate(text: &str, line_number: usize, line: &str) -> String {
         if let Some((first, _)) = above().find(|(_, line)| bare(line) == header) {
             return format!(
                 "{header} is already in line {}; move its keys there, and remove this header",
+                first + 1
+            );
+        }
+        let table = KeyPath::parse(name);
+        let sets = |position: usize, line: &str| {
+            let key = key_of(line);
+            !key.is_root()
+                && table_above(text, position + 1)
+                    .join(&key)
+                    .starts_with(&table)
+        };
+        if let Some((first, _)) = above().find(|(position, line)| sets(*position, line)) {
+            return format!(
+                "{name} is already in line {}; write its keys below {header}, and remove them there",
                 first + 1
             );
         }

@@ -182,6 +182,16 @@ fn wrong_type(
         let header = key.header();
         return format!("{key} is an array of tables; write [[{header}]] instead of [{header}]");
     }
+    if matches!(found, Actual::Map)
+        && schema::type_name(key) == Some("array")
+        && places.lines().is_dotted_table(key)
+    {
+        let header = key.header();
+        return format!(
+            "{key} is an array of tables; write [[{header}]], and its keys below it without `{}.`",
+            last_name(key)
+        );
+    }
     let such_as = || {
         example_for(key, root, places)
             .map(|example| format!(", such as {example}"))
@@ -322,6 +332,9 @@ fn example_for(key: &KeyPath, root: &Value, places: &Places) -> Option<String> {
         }
         ["broker", "provider", "allow"] => {
             kind().map(|kind| format!("allow = [{}]", kind.example_of_allow()))
+        }
+        ["resource", "rule", "claims"] => {
+            Some("claims = [{ claim = \"groups\", one_of = [\"admins\"] }]".to_owned())
         }
         _ => None,
     }
