@@ -17,7 +17,7 @@ use super::{
     Fingerprint, SUBSTITUTE_URL,
     audiences::{self, Endpoints},
     entra, files, fingerprint, introspection, keycloak_pages, known_issuers,
-    url_fix::url_fix,
+    url_fix::{ascii_form, url_fix},
 };
 use crate::{Diagnostics, Span, file::Issuer, shown_url, similar::respelled};
 
@@ -252,8 +252,12 @@ fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
         );
     }
     portcullis_metadata::Issuer::parse(text).with_context(|| {
+        let example = match ascii_form(text) {
+            Some(ascii) => format!("probably {ascii:?}"),
+            None => "such as \"https://auth.example.com/realms/prod\"".to_owned(),
+        };
         format!(
-            "{:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"",
+            "{:?} is not an issuer; write it as `iss` in the tokens, {example}",
             shown_url(text)
         )
     })

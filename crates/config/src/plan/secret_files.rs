@@ -132,10 +132,18 @@ fn secrets_of_broker(config: &Config) -> impl Iterator<Item = (String, &SecretSo
 fn warning(key: &str, file: &Path, access: &Access) -> Option<String> {
     let shown = file.display();
     let Access { owner, user, .. } = *access;
-    if access.mode & WRITABLE != 0 {
+    let is_writable = access.mode & WRITABLE != 0;
+    let is_readable = access.mode & READABLE != 0 && !access.is_container;
+    if is_writable && is_readable {
+        let fix = access
+            .fix("let its group be that of the user who reads it, and run `chmod g-w,o-rwx` on it");
+        Some(format!(
+            "{key}: other users can write {shown}, and every user of this machine can read it; {fix}"
+        ))
+    } else if is_writable {
         let fix = access.fix("run `chmod go-w` on it");
         Some(format!("{key}: other users can write {shown}; {fix}"))
-    } else if access.mode & READABLE != 0 && !access.is_container {
+    } else if is_readable {
         let fix = access
             .fix("let its group be that of the user who reads it, and run `chmod o-rwx` on it");
         Some(format!(
@@ -181,14 +189,16 @@ mod tests {
             (0o660, 1000, 1000, "; run `chmod 600` on it"),
             (0o644, 0, 1000, ", and run `chmod o-rwx` on it"),
             (0o644, 0, 0, ", and run `chmod o-rwx` on it"),
-            (0o664, 0, 1000, "; run `chmod go-w` on it"),
+            (0o660, 0, 1000, "; run `chmod go-w` on it"),
+            (0o664, 0, 1000, ", and run `chmod g-w,o-rwx` on it"),
+            (0o666, 0, 1000, ", and run `chmod g-w,o-rwx` on it"),
             (0o600, 1001, 1000, "; run `chown` on it"),
         ] {
             let warning = warned(mode, owner, user, false);
             assert!(warning.ends_with(fix), "{mode:o} {owner} {user}: {warning}");
         }
         assert_eq!(warned(0o644, 0, 1000, true), "");
-        assert!(warned(0o666, 0, 1000, true).contains("can write k"));
+        assert!(warned(0o666, 0, 1000, true).ends_with("can write k; run `chmod go-w` on it"));
     }
 
     /// J6: each file with a secret that others can read or write causes a warning that names its

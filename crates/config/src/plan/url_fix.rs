@@ -3,6 +3,8 @@
 use portcullis_metadata::syntax::is_loopback;
 use url::Url;
 
+use crate::shown_url;
+
 /// Returns the fix: the text itself with `scheme` if it names a host, else an example. It repeats
 /// neither user, password nor query.
 pub(super) fn url_fix(text: &str, scheme: &str, example: &str) -> String {
@@ -18,6 +20,19 @@ pub(super) fn web_fix(text: &str, example: &str) -> String {
 pub(super) fn origin_fix(text: &str, example: &str) -> String {
     let url = web_url(text).and_then(|url| Url::parse(&url).ok());
     fix(url.map(|url| url.origin().ascii_serialization()), example)
+}
+
+/// Returns a URL with a host of other letters in the form that is ASCII, `xn--…`. `None` for others.
+/// It repeats neither user, password nor query.
+pub(super) fn ascii_form(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok().filter(|_| !text.is_ascii())?;
+    let has_such_host = url.host_str()?.contains("xn--");
+    let ascii = url.as_str();
+    let ascii = match text.ends_with('/') {
+        true => ascii,
+        false => ascii.trim_end_matches('/'),
+    };
+    has_such_host.then(|| shown_url(ascii))
 }
 
 fn fix(meant: Option<String>, example: &str) -> String {
@@ -64,6 +79,31 @@ fn is_host(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// J9: a host of other letters is written as in the tokens.
+    #[test]
+    fn hosts_have_an_ascii_form() {
+        for (text, ascii) in [
+            ("https://münchen.example", "https://xn--mnchen-3ya.example"),
+            (
+                "https://münchen.example/a/",
+                "https://xn--mnchen-3ya.example/a/",
+            ),
+            (
+                "https://me:hunter2@münchen.example",
+                "https://…@xn--mnchen-3ya.example",
+            ),
+        ] {
+            assert_eq!(ascii_form(text).as_deref(), Some(ascii), "{text}");
+        }
+        for text in [
+            "https://a.example",
+            "https://a.example/ü",
+            "münchen.example",
+        ] {
+            assert_eq!(ascii_form(text), None, "{text}");
+        }
+    }
 
     /// J2, J9: a text that names a host is completed without credentials; others have an example.
     #[test]

@@ -10,7 +10,7 @@ use portcullis_metadata::{
 use crate::{
     Diagnostics,
     file::BrokerProvider,
-    plan::{entra, issuers::check_text, keycloak_pages, known_issuers},
+    plan::{entra, issuers::check_text, keycloak_pages, known_issuers, url_fix::ascii_form},
     shown_url,
 };
 
@@ -220,9 +220,11 @@ fn parse(text: &str) -> anyhow::Result<Issuer> {
     check_text(text)?;
     keycloak_pages::check(text)?;
     Issuer::parse(text).with_context(|| {
+        let meant = ascii_form(text).map(|ascii| format!(", probably {ascii:?}"));
         format!(
-            "issuer = {:?} is not an issuer; write it as in the provider's metadata",
-            shown_url(text)
+            "issuer = {:?} is not an issuer; write it as in the provider's metadata{}",
+            shown_url(text),
+            meant.unwrap_or_default()
         )
     })
 }
