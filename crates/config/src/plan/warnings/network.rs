@@ -23,7 +23,7 @@ pub(super) fn warn(
     warnings.extend(unspecified.or_else(|| other_address(config, base_url)));
     warn_of_wide_proxies(config, warnings);
     warnings.extend(unused_header(config));
-    warn_of_own_issuer(config, warnings);
+    warn_of_own_issuer(config, base_url, warnings);
     let has_services = may_have_services(is_container);
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else {
@@ -178,11 +178,15 @@ fn unused_header(config: &Config) -> Option<String> {
     })
 }
 
-/// Warns of an issuer at the listener of a server that issues no tokens.
-fn warn_of_own_issuer(config: &Config, warnings: &mut Vec<String>) {
+/// Warns of an issuer at the listener of a server that issues no tokens. With a `base_url` that is
+/// not on loopback, there is another warning.
+fn warn_of_own_issuer(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
+    let issues_tokens = config.broker.is_some();
     let is_own = |issuer: &Issuer| {
         let url = Url::parse(&issuer.issuer);
-        config.broker.is_none() && url.is_ok_and(|url| arrives_at(config.listen, &url))
+        !issues_tokens
+            && is_loopback(base_url)
+            && url.is_ok_and(|url| arrives_at(config.listen, &url))
     };
     for (position, issuer) in config.issuer.iter().enumerate() {
         if is_own(issuer) {

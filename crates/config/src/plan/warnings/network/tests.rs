@@ -360,11 +360,12 @@ fn wide_networks_of_proxies_cause_a_warning() {
 fn places_of_other_servers_are_named() {
     const ADMIN: &str = "admin = { listen = \"127.0.0.1:9900\" }";
     let own = |issuer: &'static str| {
+        let base_url = Url::parse(LOCAL.base_url).unwrap();
         let config = from_text(&format!(
-            "base_url = \"http://127.0.0.1:3000\"\n{issuer}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\""
+            "base_url = \"{base_url}\"\n{issuer}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\""
         ));
         let mut warnings = Vec::new();
-        warn_of_own_issuer(&config.unwrap(), &mut warnings);
+        warn_of_own_issuer(&config.unwrap(), &base_url, &mut warnings);
         warnings
     };
     for (setup, words) in [
