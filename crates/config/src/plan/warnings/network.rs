@@ -158,7 +158,7 @@ pub(in crate::plan) fn unspecified_host(base_url: &Url) -> Option<String> {
     let port = port.map(|port| format!(":{port}")).unwrap_or_default();
     is_unspecified.then(|| {
         format!(
-            "has an address to listen on, to which no client connects; write the name that clients use, such as \
+            "has an address to listen on; write the name that clients use, such as \
              \"https://mcp.example.com\", or, for this machine alone, \"http://127.0.0.1{port}\""
         )
     })

@@ -20,14 +20,18 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
 }
 
 /// The conversions of `strftime` that dates and times in names of files have. Bytes in percent
-/// encoding do not begin with these letters.
+/// encoding do not begin with these letters, and names of variables have more of them.
 const CONVERSIONS: [char; 8] = ['Y', 'y', 'm', 'j', 'H', 'M', 'S', 's'];
 
 fn with_date(key: &str, path: &Path) -> Option<String> {
     let text = path.to_str()?;
-    let mut conversions = text.split('%').skip(1);
-    let first =
-        conversions.find_map(|rest| rest.chars().next().filter(|c| CONVERSIONS.contains(c)))?;
+    let mut conversions = text.split('%').skip(1).filter_map(|rest| {
+        let mut characters = rest.chars();
+        let conversion = characters.next()?;
+        let is_word = characters.next().is_some_and(char::is_alphanumeric);
+        (!is_word && CONVERSIONS.contains(&conversion)).then_some(conversion)
+    });
+    let first = conversions.next()?;
     let fix = match key {
         AUDIT => {
             "write a name without it, and set audit.rotate_age: rotated files have the time in their names"
@@ -60,7 +64,12 @@ mod tests {
         for path in ["/var/log/audit-%Y-%m-%d.jsonl", "audit.%s"] {
             assert!(warned(path).is_some_and(|text| text.contains("set audit.rotate_age")));
         }
-        for path in ["/var/log/audit.jsonl", "/srv/a%20b%D0%B0", "100%"] {
+        for path in [
+            "/var/log/audit.jsonl",
+            "/srv/a%20b%D0%B0",
+            "100%",
+            "/%HOME%/a",
+        ] {
             assert_eq!(warned(path), None, "{path}");
         }
     }

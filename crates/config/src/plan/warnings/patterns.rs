@@ -25,6 +25,11 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         warn_of_issuer(issuer, &format!("issuer[{position}]"), warnings);
     }
+    let claims = config.broker.as_ref().map(|broker| broker.claims.clone());
+    let claims = claims.unwrap_or_default();
+    for claim in claims.values() {
+        warnings.extend(misread("broker.claims", claim));
+    }
     for (position, provider) in config.providers().enumerate() {
         warn_of_provider(provider, &format!("broker.provider[{position}]"), warnings);
     }
@@ -50,7 +55,10 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             ));
         }
         warn_of_reversed_headers(resource, &key, warnings);
-        for claim in resource.identity_headers.iter().flat_map(BTreeMap::values) {
+        // The broker can write a claim of any name.
+        let is_mapped = |claim: &&String| claims.contains_key(*claim);
+        let headers = resource.identity_headers.iter().flat_map(BTreeMap::values);
+        for claim in headers.filter(|claim| !is_mapped(claim)) {
             warnings.extend(misread(&format!("{key}.identity_headers"), claim));
         }
         for (number, rule) in resource.claim.iter().enumerate() {
@@ -188,6 +196,14 @@ mod tests {
                      allow = [{{ claim = \"groups\", one_of = [\"a\"] }}, {{ claim = \"$.a.b\" }}]"
                 ),
                 "broker.provider[0].allow[1].claim has \"$.a.b\"",
+            ),
+            (
+                ISSUER,
+                &format!(
+                    "{ENDPOINT}\nidentity_headers = {{ \"X-Roles\" = \"realm_access.roles\" }}\n\
+                     [broker]\nclaims = {{ \"realm_access.roles\" = \"realm_access.roles\" }}\nprovider = []"
+                ),
+                "broker.claims has \"realm_access.roles\"",
             ),
             (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
             (
