@@ -9,13 +9,13 @@ mod names;
 mod network;
 mod paths;
 mod patterns;
+mod routes;
 pub(super) mod shared_address;
 
 pub(super) use network::unspecified_host;
 pub use network::{has_public_host, is_public_address};
 
-use http::Method;
-use portcullis_endpoint::{NameGlob, SessionMode};
+use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};
 use portcullis_metadata::{Scopes, syntax::is_loopback};
 use url::Url;
@@ -105,7 +105,7 @@ fn warn_of_resource(
             ));
         }
     }
-    warn_of_routes(resource, key, warnings);
+    routes::warn(resource, key, warnings);
     let is_entra = entra_scopes::are_all(resource, issuers);
     if is_entra {
         entra_scopes::warn(&needed, warnings);
@@ -154,50 +154,6 @@ fn warn_of_joined_scopes(
             warnings.push(format!(
                 "{key} has {name:?}, which is one scope with a comma in its name; write each scope in a string of its own: \
                  {names:?}"
-            ));
-        }
-    }
-}
-
-/// Warns of routes that no request to the endpoint matches.
-fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
-    const SERVED: [Method; 4] = [Method::POST, Method::GET, Method::DELETE, Method::HEAD];
-    let endpoint = &resource.endpoint;
-    for (position, route) in resource.routes.iter().enumerate() {
-        let key = format!("{key}.route[{position}]");
-        if !route.path.matches_path(endpoint) {
-            warnings.push(format!(
-                "{key}.path = {:?} does not match the endpoint {endpoint:?}, so that the route never applies; write \
-                 {endpoint:?}, or remove the route",
-                route.path.as_str()
-            ));
-        }
-        let needs_session = |method: &Method| [Method::GET, Method::DELETE].contains(method);
-        if resource.session_mode == SessionMode::Off
-            && !route.methods.is_empty()
-            && route.methods.iter().all(needs_session)
-        {
-            warnings.push(format!(
-                "{key}.methods has only methods of sessions, which get 405 with sessions = \"off\", so that the route never applies; \
-                 remove the route, or write \"POST\""
-            ));
-        }
-        let is_served = |method: &Method| {
-            SERVED
-                .iter()
-                .any(|served| method.as_str().eq_ignore_ascii_case(served.as_str()))
-        };
-        for method in route.methods.iter().filter(|method| !is_served(method)) {
-            let name = method.as_str();
-            let fix = if name == "*" {
-                "remove methods, because a route without them is for all".to_owned()
-            } else if client_methods(Revisions::ALL).any(|known| known == name) {
-                format!("it is a method of MCP: write [[resource.rule]] with method = \"{name}\"")
-            } else {
-                "write \"POST\", \"GET\" or \"DELETE\"".to_owned()
-            };
-            warnings.push(format!(
-                "{key}.methods has \"{name}\", which is not a method of MCP endpoints, so that it never applies; {fix}"
             ));
         }
     }
