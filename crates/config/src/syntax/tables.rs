@@ -54,14 +54,15 @@ pub(super) fn duplicate(text: &str, line_number: usize, line: &str) -> String {
         let table = KeyPath::parse(name);
         let sets = |position: usize, line: &str| {
             let key = key_of(line);
-            !key.is_root()
-                && table_above(text, position + 1)
-                    .join(&key)
-                    .starts_with(&table)
+            let is_candidate = key.names().next().is_some_and(|first| name.contains(first));
+            let around = is_candidate.then(|| table_above(text, position + 1));
+            around.is_some_and(|around| {
+                !around.starts_with(&table) && around.join(&key).starts_with(&table)
+            })
         };
         if let Some((first, _)) = above().find(|(position, line)| sets(*position, line)) {
             return format!(
-                "{name} is already in line {}; write its keys below {header}, and remove them there",
+                "{name} is already in line {}; write it below {header}, and remove it there",
                 first + 1
             );
         }

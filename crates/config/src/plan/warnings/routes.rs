@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// B8, J9: a route for methods of sessions only never applies without sessions.
+    /// B9, J9: a route for methods of sessions only never applies without sessions.
     #[test]
     fn methods_of_sessions_need_sessions() {
         let warned = |methods: &[Method], mode| {
