@@ -246,15 +246,31 @@ fn warn_of_loopback(
         }
         return;
     }
+    let is_local =
+        |text: &str| Url::parse(text).is_ok_and(|url| url.scheme() == "http" && is_loopback(&url));
+    let local = |key: String, issuer: &str, who: &str, what: &str| {
+        format!(
+            "{key}.issuer = {issuer:?} is http on a loopback address, but base_url is not: {who} on other machines cannot \
+             reach it; set it to the https address of the {what}"
+        )
+    };
     for (position, issuer) in config.issuer.iter().enumerate() {
-        let is_local = |url: Url| url.scheme() == "http" && is_loopback(&url);
-        if Url::parse(&issuer.issuer).is_ok_and(is_local) {
-            warnings.push(format!(
-                "issuer[{position}].issuer = {:?} is http on a loopback address, but base_url is not: clients on other \
-                 machines cannot reach it; set it to the https address of the \
-                 authorization server",
-                issuer.issuer
+        if is_local(&issuer.issuer) {
+            let key = format!("issuer[{position}]");
+            warnings.push(local(
+                key,
+                &issuer.issuer,
+                "clients",
+                "authorization server",
             ));
+        }
+    }
+    let providers = config.broker.iter().flat_map(|broker| &broker.provider);
+    for (position, provider) in providers.enumerate() {
+        let issuer = provider.issuer.as_deref();
+        if let Some(issuer) = issuer.filter(|issuer| is_local(issuer)) {
+            let key = format!("broker.provider[{position}]");
+            warnings.push(local(key, issuer, "browsers", "provider"));
         }
     }
 }
@@ -287,6 +303,29 @@ mod tests {
         };
         assert_eq!(warned(true), Vec::<String>::new());
         assert_eq!(warned(false).len(), 1);
+    }
+
+    /// J9: authorization servers and providers that only this machine can reach are named, unless
+    /// clients are on this machine, too.
+    #[test]
+    fn issuers_on_loopback_are_named() {
+        let text = "[[issuer]]\nissuer = 'http://127.0.0.1:9000'\n[[broker.provider]]\nkind = 'google'\n\
+                    issuer = 'http://localhost:9000'\nclient_id = 'a'\nclient_secret = { env = 'A' }\n\
+                    [[broker.provider]]\nkind = 'google'\nclient_id = 'b'\nclient_secret = { env = 'B' }\n\
+                    [[resource]]\nendpoint = '/mcp'\nupstream = 'demo'";
+        let warned = |base_url: &str| {
+            let config = from_text(&format!("base_url = '{base_url}'\n{text}")).unwrap();
+            let mut warnings = Vec::new();
+            let base_url = Url::parse(base_url).unwrap();
+            warn_of_loopback(&config, &base_url, false, &mut warnings);
+            warnings
+        };
+        let found = warned("https://mcp.example.com");
+        assert_eq!(found.len(), 2, "{found:#?}");
+        assert!(found[0].starts_with("issuer[0].issuer = "), "{found:#?}");
+        assert!(found[1].starts_with("broker.provider[0].issuer = \"http://localhost:9000\""));
+        assert!(found[1].contains("browsers on other machines cannot reach it"));
+        assert_eq!(warned("https://localhost:8443"), Vec::<String>::new());
     }
 
     /// B9: patterns that match a method of a served revision cause no warning, with any number of
