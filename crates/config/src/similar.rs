@@ -1,5 +1,10 @@
 //! Suggestions: the known name that is most similar to a written one.
 
+/// The most typing errors of a name.
+const MAX_ERRORS: usize = 2;
+/// The similarity from which a name is suggested in place of another one, from 0 to 1.
+const SIMILAR: f64 = 0.8;
+
 /// Returns the known name that is most similar to the written one, if the similarity is at least
 /// `least`, from 0 to 1. Upper and lower case are not distinguished.
 pub(super) fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
@@ -26,24 +31,119 @@ pub(super) fn respelled(written: &str, known: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the known name that differs from the written one only by other words for the same thing,
-/// such as `jwks_url` for `jwks_uri`. Only for names of several words: one word alone is ambiguous.
-pub(super) fn reworded<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let words = |name: &str| -> Vec<String> {
-        let words = name.split(['_', '-']).map(str::to_lowercase);
-        words.map(|word| canonical(&word).to_owned()).collect()
+/// Returns the known key that was meant by the written one: it has another spelling, typing errors,
+/// other words for the same thing, such as `jwks_url` for `jwks_uri`, or the words in another order.
+///
+/// A key that only begins alike is another one: `required_scopes` is not suggested for
+/// `required_roles`.
+pub(super) fn intended_key<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let words = words(written);
+    let closest = |is_meant: &dyn Fn(&[String]) -> bool| {
+        let meant = known
+            .iter()
+            .copied()
+            .filter(|name| is_meant(&self::words(name)));
+        meant.min_by_key(|name| strsim::osa_distance(written, name))
     };
-    let written = words(written);
-    let mut known = known.iter().copied();
-    known.find(|name| written.len() > 1 && words(name) == written)
+    // One word alone is ambiguous.
+    let has_several = words.len() > 1;
+    closest(&|name| words == name)
+        .or_else(|| closest(&|name| has_several && canonical(&words) == canonical(name)))
+        .or_else(|| closest(&|name| has_typing_errors(&words, name)))
+        .or_else(|| closest(&|name| has_several && sorted(&words) == sorted(name)))
+        .or_else(|| closest(&|name| has_several && without_fillers(&words) == name))
 }
 
-/// Returns the first of the words with the meaning of this one; the word itself if it has no
-/// others.
-fn canonical(word: &str) -> &str {
-    const EQUAL: [&[&str]; 2] = [&["uri", "url", "endpoint"], &["file", "path"]];
-    let equal = EQUAL.iter().find(|words| words.contains(&word));
-    equal.map_or(word, |words| words[0])
+/// Returns the words of a name in lower case and in the singular.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let name = snake_case(name);
+    let words = name.split(['_', '.', ' ']).filter(|word| !word.is_empty());
+    words.map(singular).collect()
+}
+
+/// Returns a name in lower case, with underscores between its words.
+pub(super) fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    let mut after_lower_case = false;
+    for character in name.chars() {
+        if character.is_uppercase() && after_lower_case {
+            snake.push('_');
+        }
+        after_lower_case = character.is_lowercase();
+        match character {
+            '-' => snake.push('_'),
+            other => snake.extend(other.to_lowercase()),
+        }
+    }
+    snake
+}
+
+fn singular(word: &str) -> String {
+    const SHORTEST: usize = 4;
+    match (word.strip_suffix("ies"), word.strip_suffix('s')) {
+        (Some(stem), _) => format!("{stem}y"),
+        (None, Some(stem)) if word.len() >= SHORTEST && !stem.ends_with('s') => stem.to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
+/// Returns the words with the first of each list of words for the same thing.
+fn canonical(words: &[String]) -> Vec<&str> {
+    const EQUAL: [&[&str]; 7] = [
+        &["uri", "url", "endpoint"],
+        &["file", "path"],
+        &["address", "ip"],
+        &["principal", "user"],
+        &["lifetime", "ttl", "duration"],
+        &["dir", "directory"],
+        &["max", "maximum"],
+    ];
+    let first = |word| {
+        EQUAL
+            .iter()
+            .find(|words| words.contains(&word))
+            .map_or(word, |words| words[0])
+    };
+    words.iter().map(|word| first(word.as_str())).collect()
+}
+
+/// Whether a name is a known one with two typing errors at most, and with at most one for each three
+/// characters, of each word, too.
+fn has_typing_errors(written: &[String], known: &[String]) -> bool {
+    let is_close = |written: &str, known: &str| {
+        let errors = strsim::osa_distance(written, known);
+        errors <= MAX_ERRORS && errors * 3 <= written.chars().count().min(known.chars().count())
+    };
+    let mut pairs = written.iter().zip(known);
+    is_close(&written.concat(), &known.concat())
+        && (written.len() != known.len() || pairs.all(|(written, known)| is_close(written, known)))
+}
+
+fn sorted(words: &[String]) -> Vec<&String> {
+    let mut words: Vec<&String> = words.iter().collect();
+    words.sort();
+    words
+}
+
+/// Returns the words without those that change nothing in the meaning of a key.
+fn without_fillers(words: &[String]) -> Vec<String> {
+    const FILLERS: [&str; 11] = [
+        "accepted",
+        "addr",
+        "address",
+        "allowed",
+        "expected",
+        "list",
+        "sec",
+        "second",
+        "supported",
+        "valid",
+        "value",
+    ];
+    let words = words
+        .iter()
+        .filter(|word| !FILLERS.contains(&word.as_str()));
+    words.cloned().collect()
 }
 
 /// Suggests the known scope of which the written one is a misspelling. Empty if there is none: a
@@ -59,7 +159,6 @@ pub(super) fn intended_scope(written: &str, known: &[&str]) -> String {
 /// Whether the names differ by one typing error for each three characters of their last parts, and
 /// by two at most.
 fn is_misspelling(written: &str, name: &str) -> bool {
-    const MAX_ERRORS: usize = 2;
     let last_part = |name: &str| {
         let part = name.rsplit([':', '/', '.']).next().unwrap_or(name);
         part.chars().count()
@@ -68,9 +167,9 @@ fn is_misspelling(written: &str, name: &str) -> bool {
     errors <= MAX_ERRORS && errors * 3 <= last_part(written).min(last_part(name))
 }
 
-/// Suggests the known name that is most similar to the written one.
+/// Suggests the known name that is most similar to the written one. Empty if none is similar.
 pub fn nearest(written: &str, known: &[&str]) -> String {
-    similar(written, known, 0.0)
+    similar(written, known, SIMILAR)
         .map(|name| format!("; did you mean `{name}`?"))
         .unwrap_or_default()
 }
@@ -113,18 +212,71 @@ mod tests {
         for written in ["HS256", "none", "", "ES25"] {
             assert_eq!(respelled(written, &known), "", "{written}");
         }
-        let known = ["jwks_uri", "introspection_endpoint", "endpoint", "ca_file"];
+        assert_eq!(similar("LISTEN", &["listen"], 1.0), Some("listen"));
+    }
+
+    /// J9: a key is suggested for another spelling of it, and for no key of another meaning.
+    #[test]
+    fn only_intended_keys_have_a_suggestion() {
+        let known = [
+            "allowed_hosts",
+            "algorithms",
+            "base_url",
+            "ca_file",
+            "client_id",
+            "endpoint",
+            "idle_timeout",
+            "introspection_endpoint",
+            "jwks_uri",
+            "key",
+            "max_body",
+            "per_address",
+            "per_principal",
+            "require_at_jwt",
+            "required_scopes",
+            "sessions",
+            "trusted_proxies",
+        ];
         for (written, meant) in [
             ("jwks_endpoint", "jwks_uri"),
             ("introspection-url", "introspection_endpoint"),
             ("introspection_uri", "introspection_endpoint"),
             ("ca_path", "ca_file"),
+            ("baseUrl", "base_url"),
+            ("BASEURL", "base_url"),
+            ("required_scope", "required_scopes"),
+            ("requried_scopes", "required_scopes"),
+            ("scopes_required", "required_scopes"),
+            ("trusted_proxy", "trusted_proxies"),
+            ("idle_timeout_seconds", "idle_timeout"),
+            ("idletimout", "idle_timeout"),
+            ("allowed_algorithms", "algorithms"),
+            ("per_ip", "per_address"),
+            ("per_user", "per_principal"),
+            ("keys", "key"),
+            ("session", "sessions"),
         ] {
-            assert_eq!(reworded(written, &known), Some(meant), "{written}");
+            assert_eq!(intended_key(written, &known), Some(meant), "{written}");
         }
-        for written in ["uri", "token_url", ""] {
-            assert_eq!(reworded(written, &known), None, "{written}");
+        for written in [
+            "uri",
+            "token_url",
+            "",
+            "_",
+            "allowed_tools",
+            "allowed_users",
+            "allowed_ips",
+            "required_roles",
+            "required_claims",
+            "client_ip",
+            "max_connections",
+            "idle",
+            "timeout",
+            "jwks_cache",
+            "per_client",
+            "kid",
+        ] {
+            assert_eq!(intended_key(written, &known), None, "{written}");
         }
-        assert_eq!(similar("LISTEN", &["listen"], 1.0), Some("listen"));
     }
 }

@@ -297,6 +297,11 @@ mod tests {
                 "2: [resource] is there twice",
                 "write [[resource]] for each",
             ),
+            (
+                "[broker]\nprovider = \"hunter2\"\n[[broker.provider]]\nkind = \"okta\"\n",
+                "3: [[broker.provider]] is already a key in line 2",
+                "remove `provider` there",
+            ),
             ("realm = “mcp”\n", "1: realm: ", "typographic"),
             ("key = \"C:\\Users\\x\"\n", "1: key: ", "backslash twice"),
             (

@@ -4,7 +4,9 @@
 mod foreign_names;
 mod lookup;
 mod meant_value;
+mod other_tables;
 mod problem;
+mod restriction;
 mod unknown_key;
 
 use figment::{
@@ -123,28 +125,12 @@ fn without_renamed(mut found: Vec<Found>, places: &Places) -> Vec<Diagnostic> {
     found.into_iter().map(diagnostic).collect()
 }
 
-/// Returns the position of the unknown key of the table that is the missing key under another name:
-/// the one that is similar to it, or the only one for which nothing better is known.
+/// Returns the position of the unknown key of the table that is the missing key under another name.
 fn position_of_renamed(found: &[Found], name: &str, table: Option<&KeyPath>) -> Option<usize> {
-    let positions_of = |is_wanted: &dyn Fn(&KeyFix) -> bool| -> Vec<usize> {
-        let in_table = |other: &Found| {
-            other.key.parent().as_ref() == table && other.fix().is_some_and(is_wanted)
-        };
-        let numbered = found.iter().enumerate();
-        numbered
-            .filter(|(_, other)| in_table(other))
-            .map(|(position, _)| position)
-            .collect()
-    };
-    let similar =
-        positions_of(&|fix| matches!(fix, KeyFix::Rename(suggested) if *suggested == name));
-    match (
-        similar.as_slice(),
-        positions_of(&KeyFix::can_be_renamed).as_slice(),
-    ) {
-        ([first, ..], _) | ([], [first]) => Some(*first),
-        _ => None,
-    }
+    let is_meant = |fix: &KeyFix| matches!(fix, KeyFix::Rename(suggested) | KeyFix::RenameToArray(suggested) if *suggested == name);
+    found
+        .iter()
+        .position(|other| other.key.parent().as_ref() == table && other.fix().is_some_and(is_meant))
 }
 
 /// The key that an error is about.

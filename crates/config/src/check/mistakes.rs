@@ -168,6 +168,51 @@ fn all_mistakes_of_a_table_are_named() {
     });
 }
 
+/// J9: a missing key is suggested for a name of it only.
+#[test]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
+fn missing_keys_are_suggested_for_their_names() {
+    Jail::expect_with(|jail| {
+        jail.clear_env();
+        for (table, fixes) in [
+            (
+                "[tls]\nssl_certificate = \"/a.pem\"\nssl_certificate_key = \"/b.pem\"",
+                &[
+                    "13: tls.ssl_certificate is not a known key; did you mean `certificates`, which is missing?",
+                    "14: tls.ssl_certificate_key is not a known key; did you mean `key`, which is missing?",
+                ][..],
+            ),
+            (
+                "[tls]\nmin_version = \"1.2\"",
+                &[
+                    "12: tls.certificates is missing; add certificates = \"/etc/portcullis/tls/fullchain.pem\"",
+                    "12: tls.key is missing; add key = \"/etc/portcullis/tls/key.pem\"",
+                    "13: tls.min_version is not a known key; remove it; TLS 1.2 and 1.3 are always served",
+                ],
+            ),
+            (
+                "[[resource.claim]]\nname = \"groups\"\nvalues = [\"x\"]",
+                &[
+                    "13: resource[0].claim[0].name is not a known key; did you mean `claim`, which is missing?",
+                    "14: resource[0].claim[0].values is not a known key; did you mean `one_of`?",
+                ],
+            ),
+        ] {
+            let text = SOUND.replace("[session]", &format!("{table}\n[session]"));
+            jail.create_file("portcullis.toml", &text)?;
+            let expected: Vec<_> = fixes
+                .iter()
+                .map(|fix| format!("portcullis.toml:{fix}"))
+                .collect();
+            assert_eq!(lines(), expected);
+        }
+        Ok(())
+    });
+}
+
 /// J9: one mistake causes one error, and errors of lifetimes do not hide each other.
 #[test]
 #[expect(
@@ -264,6 +309,12 @@ fn other_sources_are_named() {
                 "PORTCULLIS_SESSION__IDLE_TIMEOUT",
                 "30",
                 "PORTCULLIS_SESSION__IDLE_TIMEOUT: session.idle_timeout is an integer",
+            ),
+            (
+                "PORTCULLIS_LOG_FORMAT",
+                "json",
+                "PORTCULLIS_LOG_FORMAT: log_format is not a known key; remove it, and start the server with the option --log-format \
+                 json",
             ),
             (
                 "PORTCULLIS_LISTN",

@@ -1,6 +1,6 @@
 //! Token validation per issuer: signatures, introspection, or both.
 
-use super::known_issuers;
+use super::{entra, known_issuers};
 use crate::{
     Diagnostic, Diagnostics, KeyPath,
     file::{self, IntrospectionAuth, Issuer},
@@ -8,7 +8,10 @@ use crate::{
 };
 use anyhow::{Context as _, ensure};
 use portcullis_identity_provider::ProviderKind;
-use portcullis_metadata::{Secret, syntax::is_https_or_loopback_http};
+use portcullis_metadata::{
+    Secret,
+    syntax::{is_https_or_loopback_http, is_uuid},
+};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
 
@@ -133,13 +136,29 @@ fn reject_introspection_settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) 
         ("introspection_cache", issuer.introspection_cache.is_some()),
     ] {
         if is_set {
-            errors.add(
-                name,
-                format!(
-                    "{name} is for introspection; set validate = \"introspection\" or \"jwt+introspection\", or remove it"
-                ),
-            );
+            let fix = of_entra(name, issuer).unwrap_or_else(|| {
+                "set validate = \"introspection\" or \"jwt+introspection\", or remove it".to_owned()
+            });
+            errors.add(name, format!("{name} is for introspection; {fix}"));
         }
+    }
+}
+
+/// Returns the fix for a setting of introspection at an issuer of Entra ID, which has none. The
+/// identifier of an application is the audience of its tokens there.
+fn of_entra(name: &str, issuer: &Issuer) -> Option<String> {
+    let client_id = issuer.client_id.as_deref().filter(|id| is_uuid(id));
+    let audiences = format!("audiences = [\"{}\"]", client_id.unwrap_or("…"));
+    let is_entra = Url::parse(&issuer.issuer).is_ok_and(|url| entra::is_entra(&url));
+    match name {
+        "client_id" if is_entra => Some(format!(
+            "write {audiences} in its place, the `aud` of the tokens of Entra ID, which has no introspection"
+        )),
+        "client_id" if client_id.is_some() => Some(format!(
+            "write {audiences} for the `aud` of Entra ID, or set validate = \"introspection\", or remove it"
+        )),
+        _ if is_entra => Some("remove it, because Entra ID has no introspection".to_owned()),
+        _ => None,
     }
 }
 
@@ -226,5 +245,24 @@ mod tests {
         ] {
             assert!(warned(issuer, "validate = \"introspection\"").is_empty());
         }
+    }
+
+    /// J9: a client at Entra ID is the audience of its tokens.
+    #[test]
+    fn clients_of_entra_are_audiences() {
+        const TENANT: &str =
+            "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
+        const CLIENT: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
+        let fix = |name, issuer, client_id: &str| {
+            let mut issuer = Issuer::new(issuer);
+            issuer.client_id = Some(client_id.to_owned());
+            of_entra(name, &issuer).unwrap_or_default()
+        };
+        let audience = format!("write audiences = [\"{CLIENT}\"]");
+        assert!(fix("client_id", TENANT, CLIENT).starts_with(&audience));
+        assert!(fix("client_id", "https://auth.example.com", CLIENT).starts_with(&audience));
+        assert!(fix("client_id", TENANT, "x").starts_with("write audiences = [\"…\"]"));
+        assert_eq!(fix("client_id", "https://auth.example.com", "x"), "");
+        assert!(fix("client_secret", TENANT, CLIENT).starts_with("remove it"));
     }
 }

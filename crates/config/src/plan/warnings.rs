@@ -5,6 +5,7 @@ pub(super) mod claim_values;
 mod entra_scopes;
 mod implications;
 mod issuers;
+mod method_fix;
 mod names;
 mod network;
 mod paths;
@@ -24,7 +25,7 @@ use super::ResourcePlan;
 use crate::{
     Config, Diagnostic, KeyPath,
     file::{Authorization, Issuer, Resource},
-    nearest, placeholders,
+    placeholders,
     similar::intended_scope,
 };
 
@@ -206,7 +207,7 @@ fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
     Some(format!(
         "{text:?} is not a method of the served revisions ({names}), so the rule protects nothing unless the \
          upstream has such a method of its own{}",
-        nearest(text, &known)
+        method_fix::method_fix(text, &known)
     ))
 }
 

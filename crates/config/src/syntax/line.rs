@@ -2,13 +2,10 @@
 
 use crate::{
     KeyPath, schema,
-    similar::similar,
+    similar::intended_key,
     toml_text,
     type_errors::{meant_choice, no_duration},
 };
-
-/// The similarity from which the name of a key with spaces is corrected, from 0 to 1.
-const SIMILAR_NAME: f64 = 0.9;
 
 /// Returns the problem of a line and its fix. `key` is the key of the line, or its table if the
 /// parser found no key, and `value` is what follows the equals sign.
@@ -54,7 +51,7 @@ fn is_words(text: &str) -> bool {
 
 fn name_with_spaces(table: &KeyPath, name: &str) -> String {
     let joined = name.split_whitespace().collect::<Vec<_>>().join("_");
-    match similar(&joined, &schema::keys_of(table), SIMILAR_NAME) {
+    match intended_key(&joined, &schema::keys_of(table)) {
         Some(meant) => format!("a key has no spaces; did you mean `{meant}`?"),
         None => "a key has no spaces; write its name without them".to_owned(),
     }

@@ -43,7 +43,19 @@ pub(super) fn duplicate(text: &str, line_number: usize, line: &str) -> String {
         let header = bare(line);
         let name = header.trim_matches(['[', ']']).trim();
         if schema::type_name(&KeyPath::parse(name)) == Some("array") {
-            return format!("{header} is there twice; write [[{name}]] for each");
+            let is_key = |(position, line): &(usize, &str)| {
+                let key = key_of(line);
+                name.ends_with(key.names().next_back().unwrap_or(header.as_str()))
+                    && table_above(text, position + 1).join(&key).header() == name
+            };
+            return match above().find(is_key) {
+                Some((first, line)) => format!(
+                    "{header} is already a key in line {}; remove `{}` there",
+                    first + 1,
+                    key_of(line)
+                ),
+                None => format!("{header} is there twice; write [[{name}]] for each"),
+            };
         }
         if let Some((first, _)) = above().find(|(_, line)| bare(line) == header) {
             return format!(

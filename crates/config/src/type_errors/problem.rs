@@ -10,7 +10,7 @@ use figment::{
 };
 
 use super::{
-    foreign_names::{CLIENTS_REGISTER, Meaning, meaning},
+    foreign_names::{Meaning, Written, meaning},
     lookup::{get, last_name},
     meant_value,
     unknown_key::KeyFix,
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     KeyPath, Places, Segment, Span, TomlLines,
     file::BrokerProviderKind,
-    schema,
+    schema, shown_url,
     similar::similar,
     toml_text,
     type_names::{expected_type, type_of},
@@ -101,8 +101,10 @@ impl Problem {
 /// Returns the text for an array of tables in place of one table.
 fn single_table(key: &KeyPath) -> String {
     let header = key.header();
-    if header == "broker.clients" {
-        return format!("{key} is no list of clients; {CLIENTS_REGISTER}");
+    if header == "broker.clients"
+        && let Some(Meaning::Write(fix)) = meaning(&key.name("client_id"), Written::Value)
+    {
+        return format!("{key} is no list of clients; {fix}");
     }
     format!("{key} is only one table; write [{header}] instead of [[{header}]]")
 }
@@ -122,9 +124,19 @@ fn unknown_value(
     }
     .join(", ");
     let suggestion = meant_value::word(name, known).or_else(|| similar(name, known, SIMILAR_VALUE));
-    if get(root, key).is_some_and(|value| value.as_dict().is_some()) {
+    if let Some(members) = get(root, key).and_then(Value::as_dict) {
         let member = toml_text::string(name);
-        let fix = match (meaning(&key.name(name), false), suggestion) {
+        let url = members
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| is_plain_url(text));
+        let fix = match (meaning(&key.name(name), Written::Value), suggestion) {
+            (Some(_), _)
+                if known.contains(&"http")
+                    && let Some(url) = url =>
+            {
+                format!("write {last} = {{ http = {} }}", toml_text::string(url))
+            }
             (Some(Meaning::Write(fix)), _) => fix.to_owned(),
             (_, Some(suggestion)) => format!("did you mean `{suggestion}`? known are {listed}"),
             _ => format!("write one of {listed}"),
@@ -151,6 +163,11 @@ fn unknown_value(
         }
         None => format!("{key} has an unknown value; write one of {listed}"),
     }
+}
+
+/// Whether a text is a URL for HTTP without a part that may be secret.
+fn is_plain_url(text: &str) -> bool {
+    (text.starts_with("http://") || text.starts_with("https://")) && shown_url(text) == text
 }
 
 fn missing(key: &KeyPath, example: Option<&str>, places: &Places) -> String {

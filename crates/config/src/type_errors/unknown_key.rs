@@ -3,24 +3,12 @@
 use figment::value::Value;
 
 use super::{
-    foreign_names::{Meaning, meaning},
+    foreign_names::{Meaning, Written, meaning},
     lookup::{get, last_name},
+    other_tables,
+    restriction::restriction,
 };
-use crate::{
-    KeyPath, Places, schema,
-    similar::{reworded, similar},
-    variables,
-};
-
-/// The similarity from which a key is suggested in place of another one, from 0 to 1. Chosen with
-/// the mistakes in `command/check/mistakes`: their misspellings are similar by 0.89 (`Listen`) or
-/// more, and other words for the same thing (`timeout` for `idle_timeout`) by 0.77 or less.
-const SIMILAR_KEY: f64 = 0.8;
-/// The similarity from which a key is a misspelling even if another table has a key of exactly this
-/// name. Above that of different keys with a common beginning (`required_scopes` and
-/// `required_claims`: 0.88), and at most that of one changed character (`jwks_url` and `jwks_uri`:
-/// 0.95).
-const TYPO: f64 = 0.95;
+use crate::{KeyPath, Places, schema, similar::intended_key, variables};
 
 /// How to fix a key that is not known.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +48,15 @@ impl KeyFix {
     ) -> Self {
         let table = key.parent().unwrap_or_default();
         let lines = places.lines();
-        let is_table = lines.is_table(key) || lines.is_array_of_tables(key);
+        let value = get(root, key);
+        let written = if lines.is_array_of_tables(key) {
+            Written::ArrayOfTables
+        } else if lines.is_table(key) {
+            Written::Table
+        } else {
+            Written::Value
+        };
+        let is_table = written != Written::Value;
         let of_variable = || {
             places.variable(key)?;
             variables::of_secret(key, root).or_else(|| variables::meant(&table, name))
@@ -68,23 +64,24 @@ impl KeyFix {
         if let Some(fix) = of_variable().or_else(|| secret_source(&table, name, known)) {
             return Self::Write(fix);
         }
-        match meaning(key, is_table) {
-            Some(Meaning::Key(name)) => return Self::Rename(name),
+        let rename = |known| match schema::type_name(&table.name(known)) {
+            Some("array") if value.is_some_and(|value| value.as_str().is_some()) => {
+                Self::RenameToArray(known)
+            }
+            _ => Self::Rename(known),
+        };
+        match meaning(key, written) {
+            Some(Meaning::Key(name)) => return rename(name),
             Some(Meaning::Write(fix)) => return Self::Write(fix.to_owned()),
             None => {}
         }
         let is_top_level = !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name);
         let top_level_table = top_level_table(name).filter(|_| is_top_level);
-        let typo = similar(name, known, TYPO).or_else(|| reworded(name, known));
-        let value = get(root, key);
-        let is_string = value.is_some_and(|value| value.as_str().is_some());
-        let has_keys = value.is_some_and(|value| value.as_dict().is_some());
-        let rename = |known| match schema::type_name(&table.name(known)) {
-            Some("array") if is_string => Self::RenameToArray(known),
-            _ => Self::Rename(known),
-        };
+        let has_keys = is_table || value.is_some_and(|value| value.as_dict().is_some());
+        let intended = intended_key(name, known);
         if let Some(header) = top_level_table {
-            return match typo.filter(|_| !is_table && !has_keys) {
+            let is_table_here = |known: &&str| !schema::keys_of(&table.name(known)).is_empty();
+            return match intended.filter(|known| has_keys == is_table_here(known)) {
                 Some(known) => rename(known),
                 None => Self::TopLevelTable(header, is_table),
             };
@@ -96,21 +93,25 @@ impl KeyFix {
                     .map(|(line, header)| (line, header.to_owned())),
             );
         }
-        // A known name of another table can be a misspelling here.
-        if let Some(known) = typo {
+        if let Some(known) = intended {
             return rename(known);
         }
-        let headers = within(schema::tables_named(name), &table);
+        let headers = other_tables::headers_for(name, &table);
         if is_table && !headers.is_empty() {
             return Self::WriteHeader(headers);
         }
-        let elsewhere = within(schema::tables_with(name), &table);
+        let elsewhere = other_tables::with_key(name, &table);
         if !elsewhere.is_empty() {
             return Self::MoveTo(elsewhere);
         }
-        match similar(name, known, SIMILAR_KEY) {
-            Some(suggestion) => rename(suggestion),
-            None if holds_top_level_keys(key, root, places) => Self::RemoveHeader,
+        if let Some(fix) = restriction(key, root) {
+            return Self::Write(fix);
+        }
+        if holds_top_level_keys(key, root, places) {
+            return Self::RemoveHeader;
+        }
+        match meaning_of_members(key, value) {
+            Some(fix) => Self::Write(fix.to_owned()),
             None => Self::Remove(known),
         }
     }
@@ -118,14 +119,6 @@ impl KeyFix {
     /// Whether the text names the missing key `name` of the same table.
     pub(super) fn names(&self, name: &str) -> bool {
         matches!(self, Self::Write(fix) if fix.contains(&format!("{name} = ")))
-    }
-
-    /// Whether the key can be another name for a missing key of its table: it has no better fix.
-    pub(super) fn can_be_renamed(&self) -> bool {
-        matches!(
-            self,
-            Self::MoveTo(_) | Self::WriteHeader(_) | Self::RemoveHeader | Self::Remove(_)
-        )
     }
 
     /// Returns the text for the unknown `key`.
@@ -184,15 +177,15 @@ fn top_level_table(name: &str) -> Option<String> {
     (!schema::keys_of(&key).is_empty()).then(|| format!("[{name}]"))
 }
 
-/// Returns the headers that are in `table`, if there are some: the key was probably written before
-/// their header instead of after it. Otherwise all.
-fn within(mut headers: Vec<String>, table: &KeyPath) -> Vec<String> {
-    let within = format!("{}.", table.header());
-    let is_within = |header: &String| header.trim_start_matches('[').starts_with(&within);
-    if headers.iter().any(is_within) {
-        headers.retain(is_within);
-    }
-    headers
+/// Returns what to write instead of an unknown table at the top of the file whose keys are foreign
+/// names of keys that belong there, such as `[server]` with `port`.
+fn meaning_of_members(key: &KeyPath, value: Option<&Value>) -> Option<&'static str> {
+    let top = key.parent().filter(KeyPath::is_root)?;
+    let mut members = value?.as_dict()?.keys();
+    members.find_map(|name| match meaning(&top.name(name), Written::Value)? {
+        Meaning::Write(fix) => Some(fix),
+        Meaning::Key(_) => None,
+    })
 }
 
 /// The fix for a secret's key with its source in the name, such as `client_secret_file`.
@@ -310,22 +303,6 @@ mod tests {
             fix("nothing = 1", "nothing", &["listen", "workers"]),
             KeyFix::Remove(&["listen", "workers"])
         );
-    }
-
-    /// Below an array of tables, too.
-    #[test]
-    fn tables_within_the_table_come_first() {
-        let tables_with =
-            |name, table: &str| within(schema::tables_with(name), &KeyPath::parse(table));
-        assert_eq!(tables_with("cooldown", "issuer[0]"), ["[issuer.jwks]"]);
-        let everywhere = schema::tables_with("scopes");
-        let within = tables_with("scopes", "resource[0]");
-        assert!(
-            within.iter().all(|header| header.contains("resource.")),
-            "{within:?}"
-        );
-        assert_eq!(tables_with("scopes", "session"), everywhere);
-        assert_eq!(tables_with("scopes", ""), everywhere);
     }
 
     #[test]

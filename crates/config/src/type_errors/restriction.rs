@@ -1,0 +1,201 @@
+//! [`restriction`]: how to restrict access in place of an unknown key that was meant to.
+
+use std::iter;
+
+use figment::value::Value;
+
+use super::lookup::{get, last_name};
+use crate::{KeyPath, file::BrokerProviderKind, similar::words};
+
+/// What an unknown key restricts access to, by the words of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Roles,
+    Groups,
+    Organizations,
+    Users,
+    EmailDomains,
+    Permissions,
+    AnyClaim,
+    Tools,
+    Unknown,
+}
+
+/// The words of names, and what a key with one of them restricts access to. The first one applies.
+const SUBJECTS: &[(&[&str], Subject)] = &[
+    (&["tool", "prompt"], Subject::Tools),
+    (&["domain"], Subject::EmailDomains),
+    (&["role"], Subject::Roles),
+    (
+        &["organization", "organisation", "org"],
+        Subject::Organizations,
+    ),
+    (&["group", "team", "member"], Subject::Groups),
+    (
+        &["permission", "entitlement", "authority"],
+        Subject::Permissions,
+    ),
+    (
+        &[
+            "user",
+            "username",
+            "email",
+            "subject",
+            "sub",
+            "principal",
+            "person",
+        ],
+        Subject::Users,
+    ),
+    (&["claim"], Subject::AnyClaim),
+    (
+        &[
+            "acl",
+            "allow",
+            "allowed",
+            "allowlist",
+            "authz",
+            "blacklist",
+            "block",
+            "blocked",
+            "blocklist",
+            "deny",
+            "denied",
+            "denylist",
+            "exclude",
+            "forbid",
+            "forbidden",
+            "only",
+            "permit",
+            "permitted",
+            "policy",
+            "rbac",
+            "require",
+            "required",
+            "restrict",
+            "restricted",
+            "whitelist",
+        ],
+        Subject::Unknown,
+    ),
+];
+
+/// The table that an unknown key is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The top of the file, an issuer or a resource.
+    Resource,
+    Rule,
+    Route,
+    Broker,
+    Provider,
+    /// A requirement on a claim.
+    Claim,
+}
+
+impl Place {
+    fn of(table: &KeyPath) -> Option<Self> {
+        Some(match &*table.header() {
+            "" | "issuer" | "resource" => Self::Resource,
+            "resource.rule" => Self::Rule,
+            "resource.route" => Self::Route,
+            "broker" | "broker.clients" => Self::Broker,
+            "broker.provider" => Self::Provider,
+            "resource.claim"
+            | "resource.rule.claims"
+            | "broker.provider.allow"
+            | "broker.provider.grant" => Self::Claim,
+            _ => return None,
+        })
+    }
+}
+
+/// Returns how to write what an unknown key restricts access to. Removing the key would admit
+/// everyone. `None` if the name says nothing of access.
+pub(super) fn restriction(key: &KeyPath, root: &Value) -> Option<String> {
+    let table = key.parent().unwrap_or_default();
+    let place = Place::of(&table)?;
+    match (subject(last_name(key)), place) {
+        (None, Place::Claim) => Some(
+            "a requirement has the conditions one_of and domain; without one, every value of the claim is accepted".to_owned(),
+        ),
+        (None, _) => None,
+        (Some(Subject::Tools), Place::Rule) => {
+            Some("write the name in name = \"…\", with method = \"tools/call\"".to_owned())
+        }
+        (Some(Subject::Tools), _) => Some(
+            "write [[resource.rule]] with method = \"tools/call\", name = \"…\", and the scopes or claims that it needs".to_owned(),
+        ),
+        (Some(Subject::Unknown), Place::Claim) => Some("list the accepted values in one_of, which are compared exactly".to_owned()),
+        (Some(Subject::Unknown), Place::Broker | Place::Provider) => Some(
+            "if it restricts access, write what a user needs in allow of [[broker.provider]]; else remove it".to_owned(),
+        ),
+        (Some(Subject::Unknown), _) => Some(
+            "if it restricts access, write what a token needs in required_scopes, [[resource.claim]] and [[resource.rule]]; \
+             else remove it"
+                .to_owned(),
+        ),
+        (Some(subject), place) => {
+            let requirement = requirement(subject, kind_of_provider(&table, root), root);
+            Some(match place {
+                Place::Resource => format!("write [[resource.claim]] with {requirement}"),
+                Place::Rule => format!("write claims = [{{ {requirement} }}]"),
+                Place::Route => format!("a route has only scopes; write [[resource.claim]] with {requirement}"),
+                Place::Broker => format!("write allow = [{{ {requirement} }}] in [[broker.provider]]"),
+                Place::Provider => format!("write allow = [{{ {requirement} }}]"),
+                Place::Claim => format!("write {requirement}"),
+            })
+        }
+    }
+}
+
+/// Returns the kind of the provider that the table is, or is in.
+fn kind_of_provider(table: &KeyPath, root: &Value) -> Option<BrokerProviderKind> {
+    let mut tables = iter::successors(Some(table.clone()), KeyPath::parent);
+    let provider = tables.find(|table| {
+        table.header() == "broker.provider" && get(root, &table.name("kind")).is_some()
+    })?;
+    get(root, &provider.name("kind"))?.deserialize().ok()
+}
+
+fn subject(name: &str) -> Option<Subject> {
+    let words = words(name);
+    let is_in = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+    SUBJECTS
+        .iter()
+        .find(|(names, _)| is_in(names))
+        .map(|(_, subject)| *subject)
+}
+
+/// Returns the keys of a requirement on a claim. That of a provider is for the kind of provider.
+fn requirement(subject: Subject, kind: Option<BrokerProviderKind>, root: &Value) -> String {
+    let claim = match (subject, kind) {
+        (Subject::EmailDomains, Some(BrokerProviderKind::Google)) => "hd",
+        (Subject::EmailDomains, _) => return "claim = \"email\", domain = [\"…\"]".to_owned(),
+        (Subject::Users, Some(BrokerProviderKind::GitHub)) => "id",
+        (Subject::Groups | Subject::Organizations, Some(BrokerProviderKind::GitHub)) => "org_ids",
+        (Subject::Roles, None | Some(BrokerProviderKind::Keycloak)) if has_keycloak(root) => {
+            "/realm_access/roles"
+        }
+        (Subject::Roles, _) => "roles",
+        (Subject::Groups, _) => "groups",
+        (Subject::Organizations, _) => "org_id",
+        (Subject::Permissions, _) => "permissions",
+        (Subject::Users, _) => "sub",
+        (Subject::AnyClaim | Subject::Tools | Subject::Unknown, _) => "…",
+    };
+    format!("claim = \"{claim}\", one_of = [\"…\"]")
+}
+
+/// Whether an issuer or a provider is a realm of Keycloak.
+fn has_keycloak(root: &Value) -> bool {
+    let issuers = ["issuer", "broker.provider"]
+        .into_iter()
+        .filter_map(|list| get(root, &KeyPath::parse(list))?.as_array());
+    issuers.flatten().any(|issuer| {
+        let url = issuer
+            .as_dict()
+            .and_then(|issuer| issuer.get("issuer")?.as_str());
+        url.is_some_and(|url| url.contains("/realms/"))
+    })
+}
