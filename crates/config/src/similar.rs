@@ -89,7 +89,8 @@ fn singular(word: &str) -> String {
 
 /// Returns the words with the first of each list of words for the same thing.
 fn canonical(words: &[String]) -> Vec<&str> {
-    const EQUAL: [&[&str]; 7] = [
+    const EQUAL: [&[&str]; 8] = [
+        &["allowed", "allow", "permitted"],
         &["uri", "url", "endpoint"],
         &["file", "path"],
         &["address", "ip"],
@@ -107,12 +108,16 @@ fn canonical(words: &[String]) -> Vec<&str> {
     words.iter().map(|word| first(word.as_str())).collect()
 }
 
-/// Whether a name is a known one with two typing errors at most, and with at most one for each three
-/// characters, of each word, too.
+/// Whether a name is a known one with typing errors: one from three characters on, and two from ten
+/// on, and with no more errors in each word.
 fn has_typing_errors(written: &[String], known: &[String]) -> bool {
     let is_close = |written: &str, known: &str| {
-        let errors = strsim::osa_distance(written, known);
-        errors <= MAX_ERRORS && errors * 3 <= written.chars().count().min(known.chars().count())
+        let most = match written.chars().count().min(known.chars().count()) {
+            0..=2 => 0,
+            3..=9 => 1,
+            _ => MAX_ERRORS,
+        };
+        strsim::osa_distance(written, known) <= most
     };
     let mut pairs = written.iter().zip(known);
     is_close(&written.concat(), &known.concat())
@@ -275,6 +280,7 @@ mod tests {
             "jwks_cache",
             "per_client",
             "kid",
+            "versions",
         ] {
             assert_eq!(intended_key(written, &known), None, "{written}");
         }

@@ -16,6 +16,7 @@ enum Subject {
     Users,
     EmailDomains,
     Permissions,
+    AuthenticationContext,
     AnyClaim,
     Tools,
     Unknown,
@@ -47,6 +48,7 @@ const SUBJECTS: &[(&[&str], Subject)] = &[
         ],
         Subject::Users,
     ),
+    (&["acr", "amr", "mfa"], Subject::AuthenticationContext),
     (&["claim"], Subject::AnyClaim),
     (
         &[
@@ -121,7 +123,8 @@ pub(super) fn restriction(key: &KeyPath, root: &Value) -> Option<String> {
         ),
         (None, _) => None,
         (Some(Subject::Tools), Place::Rule) => {
-            Some("write the name in name = \"…\", with method = \"tools/call\"".to_owned())
+            Some("write the name in name = \"…\", with method = \"tools/call\"; a rule lists what the token needs, and other tools need \
+             other rules".to_owned())
         }
         (Some(Subject::Tools), _) => Some(
             "write [[resource.rule]] with method = \"tools/call\", name = \"…\", and the scopes or claims that it needs".to_owned(),
@@ -158,6 +161,15 @@ fn kind_of_provider(table: &KeyPath, root: &Value) -> Option<BrokerProviderKind>
     get(root, &provider.name("kind"))?.deserialize().ok()
 }
 
+/// Whether a name restricts access to another thing than the known one, of which it can therefore not
+/// be a misspelling, such as `role` of `rule`.
+pub(super) fn is_of_other_subject(name: &str, known: &str) -> bool {
+    match subject(name) {
+        None | Some(Subject::Unknown) => false,
+        of_name => of_name != subject(known),
+    }
+}
+
 fn subject(name: &str) -> Option<Subject> {
     let words = words(name);
     let is_in = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
@@ -182,6 +194,7 @@ fn requirement(subject: Subject, kind: Option<BrokerProviderKind>, root: &Value)
         (Subject::Organizations, _) => "org_id",
         (Subject::Permissions, _) => "permissions",
         (Subject::Users, _) => "sub",
+        (Subject::AuthenticationContext, _) => "acr",
         (Subject::AnyClaim | Subject::Tools | Subject::Unknown, _) => "…",
     };
     format!("claim = \"{claim}\", one_of = [\"…\"]")
@@ -198,4 +211,25 @@ fn has_keycloak(root: &Value) -> bool {
             .and_then(|issuer| issuer.get("issuer")?.as_str());
         url.is_some_and(|url| url.contains("/realms/"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: a name that restricts access is no misspelling of a key that does not.
+    #[test]
+    fn subjects_are_no_misspellings() {
+        for (name, known) in [("role", "rule"), ("users", "issuers"), ("group", "grant")] {
+            assert!(is_of_other_subject(name, known), "{name}");
+        }
+        for (name, known) in [
+            ("domains", "domain"),
+            ("per_user", "per_principal"),
+            ("required_scope", "required_scopes"),
+            ("rul", "rule"),
+        ] {
+            assert!(!is_of_other_subject(name, known), "{name}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::{
     foreign_names::{Meaning, Written, meaning},
     lookup::{get, last_name},
     other_tables,
-    restriction::restriction,
+    restriction::{is_of_other_subject, restriction},
 };
 use crate::{KeyPath, Places, schema, similar::intended_key, variables};
 
@@ -24,7 +24,7 @@ pub(super) enum KeyFix {
     WriteHeader(Vec<String>),
     /// It is probably a misspelling of this key of the same table.
     Rename(&'static str),
-    /// As [`Self::Rename`], for a string in place of an array of strings.
+    /// As [`Self::Rename`], for a string in place of an array.
     RenameToArray(&'static str),
     /// It is the name of a table at the top of the file, with this header. With whether the file
     /// has a table of this name.
@@ -78,10 +78,10 @@ impl KeyFix {
         let is_top_level = !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name);
         let top_level_table = top_level_table(name).filter(|_| is_top_level);
         let has_keys = is_table || value.is_some_and(|value| value.as_dict().is_some());
-        let intended = intended_key(name, known);
+        let intended = intended_key(name, known).filter(|known| !is_of_other_subject(name, known));
         if let Some(header) = top_level_table {
             let is_table_here = |known: &&str| !schema::keys_of(&table.name(known)).is_empty();
-            return match intended.filter(|known| has_keys == is_table_here(known)) {
+            return match intended.filter(|known| !has_keys || is_table_here(known)) {
                 Some(known) => rename(known),
                 None => Self::TopLevelTable(header, is_table),
             };
@@ -143,7 +143,8 @@ impl KeyFix {
             }
             Self::Rename(name) => format!("{key} is not a known key; did you mean `{name}`?"),
             Self::RenameToArray(name) => format!(
-                "{key} is not a known key; did you mean `{name}`? It is an array: {name} = [\"…\"]"
+                "{key} is not a known key; did you mean `{name}`? {}",
+                form_of_array(&key.parent().unwrap_or_default().name(name))
             ),
             Self::TopLevelTable(header, true) => format!(
                 "{key} is not a known table; write {header} instead of {}",
@@ -165,6 +166,15 @@ impl KeyFix {
                 known.join(", ")
             ),
         }
+    }
+}
+
+/// Returns how an array is written that has another value.
+fn form_of_array(key: &KeyPath) -> String {
+    if schema::is_secret(&key.index(0)) || schema::keys_of(&key.index(0)).is_empty() {
+        format!("It is an array: {} = [\"…\"]", last_name(key))
+    } else {
+        format!("It is an array of tables: [[{}]]", key.header())
     }
 }
 
