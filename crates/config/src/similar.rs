@@ -112,12 +112,13 @@ fn canonical(words: &[String]) -> Vec<&str> {
 /// on, and with no more errors in each word.
 fn has_typing_errors(written: &[String], known: &[String]) -> bool {
     let is_close = |written: &str, known: &str| {
-        let most = match written.chars().count().min(known.chars().count()) {
+        let (length, of_known) = (written.chars().count(), known.chars().count());
+        let most = match length.min(of_known) {
             0..=2 => 0,
             3..=9 => 1,
             _ => MAX_ERRORS,
         };
-        strsim::osa_distance(written, known) <= most
+        length.abs_diff(of_known) <= most && strsim::osa_distance(written, known) <= most
     };
     let mut pairs = written.iter().zip(known);
     is_close(&written.concat(), &known.concat())

@@ -185,6 +185,7 @@ fn requirement(subject: Subject, kind: Option<BrokerProviderKind>, root: &Value)
         (Subject::EmailDomains, Some(BrokerProviderKind::Google)) => "hd",
         (Subject::EmailDomains, _) => return "claim = \"email\", domain = [\"…\"]".to_owned(),
         (Subject::Users, Some(BrokerProviderKind::GitHub)) => "id",
+        (Subject::Users, Some(BrokerProviderKind::Entra)) => "oid",
         (Subject::Groups | Subject::Organizations, Some(BrokerProviderKind::GitHub)) => "org_ids",
         (Subject::Roles, None | Some(BrokerProviderKind::Keycloak)) if has_keycloak(root) => {
             "/realm_access/roles"

@@ -46,74 +46,16 @@ impl KeyFix {
         root: &Value,
         places: &Places,
     ) -> Self {
-        let table = key.parent().unwrap_or_default();
-        let lines = places.lines();
-        let value = get(root, key);
-        let written = if lines.is_array_of_tables(key) {
-            Written::ArrayOfTables
-        } else if lines.is_table(key) {
-            Written::Table
-        } else {
-            Written::Value
+        let unknown = UnknownKey {
+            key,
+            table: key.parent().unwrap_or_default(),
+            name,
+            known,
+            value: get(root, key),
+            root,
+            places,
         };
-        let is_table = written != Written::Value;
-        let of_variable = || {
-            places.variable(key)?;
-            variables::of_secret(key, root).or_else(|| variables::meant(&table, name))
-        };
-        if let Some(fix) = of_variable().or_else(|| secret_source(&table, name, known)) {
-            return Self::Write(fix);
-        }
-        let rename = |known| match schema::type_name(&table.name(known)) {
-            Some("array") if value.is_some_and(|value| value.as_str().is_some()) => {
-                Self::RenameToArray(known)
-            }
-            _ => Self::Rename(known),
-        };
-        match meaning(key, written) {
-            Some(Meaning::Key(name)) => return rename(name),
-            Some(Meaning::Write(fix)) => return Self::Write(fix.to_owned()),
-            None => {}
-        }
-        let is_top_level = !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name);
-        let top_level_table = top_level_table(name).filter(|_| is_top_level);
-        let has_keys = is_table || value.is_some_and(|value| value.as_dict().is_some());
-        let intended = intended_key(name, known).filter(|known| !is_of_other_subject(name, known));
-        if let Some(header) = top_level_table {
-            let is_table_here = |known: &&str| !schema::keys_of(&table.name(known)).is_empty();
-            return match intended.filter(|known| !has_keys || is_table_here(known)) {
-                Some(known) => rename(known),
-                None => Self::TopLevelTable(header, is_table),
-            };
-        }
-        if is_top_level {
-            return Self::MoveAbove(
-                lines
-                    .first_table()
-                    .map(|(line, header)| (line, header.to_owned())),
-            );
-        }
-        if let Some(known) = intended {
-            return rename(known);
-        }
-        let headers = other_tables::headers_for(name, &table);
-        if is_table && !headers.is_empty() {
-            return Self::WriteHeader(headers);
-        }
-        let elsewhere = other_tables::with_key(name, &table);
-        if !elsewhere.is_empty() {
-            return Self::MoveTo(elsewhere);
-        }
-        if let Some(fix) = restriction(key, root) {
-            return Self::Write(fix);
-        }
-        if holds_top_level_keys(key, root, places) {
-            return Self::RemoveHeader;
-        }
-        match meaning_of_members(key, value) {
-            Some(fix) => Self::Write(fix.to_owned()),
-            None => Self::Remove(known),
-        }
+        unknown.fix()
     }
 
     /// Whether the text names the missing key `name` of the same table.
@@ -169,6 +111,133 @@ impl KeyFix {
     }
 }
 
+/// A key that its table does not know.
+struct UnknownKey<'a> {
+    key: &'a KeyPath,
+    table: KeyPath,
+    name: &'a str,
+    known: &'static [&'static str],
+    value: Option<&'a Value>,
+    root: &'a Value,
+    places: &'a Places,
+}
+
+impl UnknownKey<'_> {
+    fn fix(&self) -> KeyFix {
+        self.of_variable_or_secret()
+            .or_else(|| self.foreign())
+            .or_else(|| self.of_top_of_file())
+            .or_else(|| self.intended().map(|known| self.rename(known)))
+            .or_else(|| self.of_other_table())
+            .or_else(|| restriction(self.key, self.root).map(KeyFix::Write))
+            .or_else(|| self.holds_top_level_keys().then_some(KeyFix::RemoveHeader))
+            .or_else(|| self.holds_foreign_keys())
+            .unwrap_or(KeyFix::Remove(self.known))
+    }
+
+    fn of_variable_or_secret(&self) -> Option<KeyFix> {
+        let of_variable = || {
+            self.places.variable(self.key)?;
+            variables::of_secret(self.key, self.root)
+                .or_else(|| variables::meant(&self.table, self.name))
+        };
+        of_variable()
+            .or_else(|| secret_source(&self.table, self.name, self.known))
+            .map(KeyFix::Write)
+    }
+
+    fn foreign(&self) -> Option<KeyFix> {
+        Some(match meaning(self.key, self.written())? {
+            Meaning::Key(known) => self.rename(known),
+            Meaning::Write(fix) => KeyFix::Write(fix.to_owned()),
+        })
+    }
+
+    /// The fix for the name of a key or a table at the top of the file.
+    fn of_top_of_file(&self) -> Option<KeyFix> {
+        let top_level = schema::keys_of(&KeyPath::default());
+        if self.table.is_root() || !top_level.contains(&self.name) {
+            return None;
+        }
+        let lines = self.places.lines();
+        let Some(header) = top_level_table(self.name) else {
+            let first = lines.first_table();
+            let first = first.map(|(line, header)| (line, header.to_owned()));
+            return Some(KeyFix::MoveAbove(first));
+        };
+        let is_table = self.written() != Written::Value;
+        let has_keys = is_table || self.value.is_some_and(|value| value.as_dict().is_some());
+        let can_have_keys = |known: &&str| !schema::keys_of(&self.table.name(known)).is_empty();
+        let intended = self.intended();
+        Some(
+            match intended.filter(|known| !has_keys || can_have_keys(known)) {
+                Some(known) => self.rename(known),
+                None => KeyFix::TopLevelTable(header, is_table),
+            },
+        )
+    }
+
+    fn of_other_table(&self) -> Option<KeyFix> {
+        let headers = other_tables::headers_for(self.name, &self.table);
+        if self.written() != Written::Value && !headers.is_empty() {
+            return Some(KeyFix::WriteHeader(headers));
+        }
+        let tables = other_tables::with_key(self.name, &self.table);
+        (!tables.is_empty()).then_some(KeyFix::MoveTo(tables))
+    }
+
+    /// Whether this is a table at the top of the file that contains keys that belong above all
+    /// tables.
+    fn holds_top_level_keys(&self) -> bool {
+        let top_level = schema::keys_of(&KeyPath::default());
+        let is_at_top = self.table.is_root() && self.places.lines().is_table(self.key);
+        is_at_top && self.members().any(|name| top_level.contains(&name))
+    }
+
+    /// The fix for an unknown table at the top of the file whose keys are foreign names of keys that
+    /// belong there, such as `[server]` with `port`.
+    fn holds_foreign_keys(&self) -> Option<KeyFix> {
+        let mut members = self.members().filter(|_| self.table.is_root());
+        members.find_map(
+            |name| match meaning(&self.table.name(name), Written::Value)? {
+                Meaning::Write(fix) => Some(KeyFix::Write(fix.to_owned())),
+                Meaning::Key(_) => None,
+            },
+        )
+    }
+
+    fn members(&self) -> impl Iterator<Item = &str> {
+        let members = self.value.and_then(Value::as_dict);
+        members
+            .into_iter()
+            .flat_map(|members| members.keys().map(String::as_str))
+    }
+
+    fn written(&self) -> Written {
+        let lines = self.places.lines();
+        if lines.is_array_of_tables(self.key) {
+            Written::ArrayOfTables
+        } else if lines.is_table(self.key) {
+            Written::Table
+        } else {
+            Written::Value
+        }
+    }
+
+    /// The key of the same table of which this one is a misspelling.
+    fn intended(&self) -> Option<&'static str> {
+        intended_key(self.name, self.known).filter(|known| !is_of_other_subject(self.name, known))
+    }
+
+    fn rename(&self, known: &'static str) -> KeyFix {
+        let is_string = self.value.is_some_and(|value| value.as_str().is_some());
+        match schema::type_name(&self.table.name(known)) {
+            Some("array") if is_string => KeyFix::RenameToArray(known),
+            _ => KeyFix::Rename(known),
+        }
+    }
+}
+
 /// Returns how an array is written that has another value.
 fn form_of_array(key: &KeyPath) -> String {
     if schema::is_secret(&key.index(0)) || schema::keys_of(&key.index(0)).is_empty() {
@@ -187,17 +256,6 @@ fn top_level_table(name: &str) -> Option<String> {
     (!schema::keys_of(&key).is_empty()).then(|| format!("[{name}]"))
 }
 
-/// Returns what to write instead of an unknown table at the top of the file whose keys are foreign
-/// names of keys that belong there, such as `[server]` with `port`.
-fn meaning_of_members(key: &KeyPath, value: Option<&Value>) -> Option<&'static str> {
-    let top = key.parent().filter(KeyPath::is_root)?;
-    let mut members = value?.as_dict()?.keys();
-    members.find_map(|name| match meaning(&top.name(name), Written::Value)? {
-        Meaning::Write(fix) => Some(fix),
-        Meaning::Key(_) => None,
-    })
-}
-
 /// The fix for a secret's key with its source in the name, such as `client_secret_file`.
 fn secret_source(table: &KeyPath, name: &str, known: &[&str]) -> Option<String> {
     [("_env", "env", "NAME"), ("_file", "file", "/path")]
@@ -213,20 +271,6 @@ fn secret_source(table: &KeyPath, name: &str, known: &[&str]) -> Option<String> 
             } else {
                 schema::is_secret(&key.index(0)).then(|| format!("write {stem} = [{source}]"))
             }
-        })
-}
-
-/// Whether this is a table at the top of the file that contains keys that belong above all tables.
-fn holds_top_level_keys(key: &KeyPath, root: &Value, places: &Places) -> bool {
-    let top_level = schema::keys_of(&KeyPath::default());
-    let is_at_top =
-        key.parent().is_some_and(|parent| parent.is_root()) && places.lines().is_table(key);
-    let members = get(root, key).and_then(Value::as_dict);
-    is_at_top
-        && members.is_some_and(|members| {
-            members
-                .keys()
-                .any(|name| top_level.contains(&name.as_str()))
         })
 }
 
