@@ -32,7 +32,8 @@ pub(super) fn respelled(written: &str, known: &[&str]) -> String {
 }
 
 /// Returns the known key that was meant by the written one: it has another spelling, typing errors,
-/// other words for the same thing, such as `jwks_url` for `jwks_uri`, or the words in another order.
+/// other words for the same thing, such as `jwks_url` for `jwks_uri`, or the words in another
+/// order.
 ///
 /// A key that only begins alike is another one: `required_scopes` is not suggested for
 /// `required_roles`.

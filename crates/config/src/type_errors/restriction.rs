@@ -18,6 +18,7 @@ enum Subject {
     Permissions,
     AuthenticationContext,
     AnyClaim,
+    Scopes,
     Tools,
     Unknown,
 }
@@ -50,6 +51,7 @@ const SUBJECTS: &[(&[&str], Subject)] = &[
     ),
     (&["acr", "amr", "mfa"], Subject::AuthenticationContext),
     (&["claim"], Subject::AnyClaim),
+    (&["scope"], Subject::Scopes),
     (
         &[
             "acl",
@@ -117,38 +119,64 @@ impl Place {
 pub(super) fn restriction(key: &KeyPath, root: &Value) -> Option<String> {
     let table = key.parent().unwrap_or_default();
     let place = Place::of(&table)?;
-    match (subject(last_name(key)), place) {
-        (None, Place::Claim) => Some(
-            "a requirement has the conditions one_of and domain; without one, every value of the claim is accepted".to_owned(),
+    let Some(subject) = subject(last_name(key)) else {
+        return (place == Place::Claim).then(|| CONDITIONS.to_owned());
+    };
+    Some(match subject {
+        Subject::Tools => tools(place).to_owned(),
+        Subject::Scopes => scopes(place).to_owned(),
+        Subject::Unknown => unknown(place).to_owned(),
+        _ => claim(
+            place,
+            &requirement(subject, kind_of_provider(&table, root), root),
         ),
-        (None, _) => None,
-        (Some(Subject::Tools), Place::Rule) => {
-            Some("write the name in name = \"…\", with method = \"tools/call\"; a rule lists what the token needs, and other tools need \
-             other rules".to_owned())
+    })
+}
+
+const CONDITIONS: &str = "a requirement has the conditions one_of and domain; without one, every value of the claim is accepted";
+
+fn tools(place: Place) -> &'static str {
+    match place {
+        Place::Rule => {
+            "write the name in name = \"…\", with method = \"tools/call\"; a rule lists what the token needs, and other tools \
+             need other rules"
         }
-        (Some(Subject::Tools), _) => Some(
-            "write [[resource.rule]] with method = \"tools/call\", name = \"…\", and the scopes or claims that it needs".to_owned(),
-        ),
-        (Some(Subject::Unknown), Place::Claim) => Some("list the accepted values in one_of, which are compared exactly".to_owned()),
-        (Some(Subject::Unknown), Place::Broker | Place::Provider) => Some(
-            "if it restricts access, write what a user needs in allow of [[broker.provider]]; else remove it".to_owned(),
-        ),
-        (Some(Subject::Unknown), _) => Some(
+        _ => {
+            "write [[resource.rule]] with method = \"tools/call\", name = \"…\", and the scopes or claims that it needs"
+        }
+    }
+}
+
+fn scopes(place: Place) -> &'static str {
+    match place {
+        Place::Rule | Place::Route | Place::Provider => "write scopes = [\"…\"]",
+        _ => "write required_scopes in [[resource]]: the scopes that every request needs",
+    }
+}
+
+fn unknown(place: Place) -> &'static str {
+    match place {
+        Place::Claim => "list the accepted values in one_of, which are compared exactly",
+        Place::Broker | Place::Provider => {
+            "if it restricts access, write what a user needs in allow of [[broker.provider]]; else remove it"
+        }
+        _ => {
             "if it restricts access, write what a token needs in required_scopes, [[resource.claim]] and [[resource.rule]]; \
              else remove it"
-                .to_owned(),
-        ),
-        (Some(subject), place) => {
-            let requirement = requirement(subject, kind_of_provider(&table, root), root);
-            Some(match place {
-                Place::Resource => format!("write [[resource.claim]] with {requirement}"),
-                Place::Rule => format!("write claims = [{{ {requirement} }}]"),
-                Place::Route => format!("a route has only scopes; write [[resource.claim]] with {requirement}"),
-                Place::Broker => format!("write allow = [{{ {requirement} }}] in [[broker.provider]]"),
-                Place::Provider => format!("write allow = [{{ {requirement} }}]"),
-                Place::Claim => format!("write {requirement}"),
-            })
         }
+    }
+}
+
+fn claim(place: Place, requirement: &str) -> String {
+    match place {
+        Place::Resource => format!("write [[resource.claim]] with {requirement}"),
+        Place::Rule => format!("write claims = [{{ {requirement} }}]"),
+        Place::Route => {
+            format!("a route has only scopes; write [[resource.claim]] with {requirement}")
+        }
+        Place::Broker => format!("write allow = [{{ {requirement} }}] in [[broker.provider]]"),
+        Place::Provider => format!("write allow = [{{ {requirement} }}]"),
+        Place::Claim => format!("write {requirement}"),
     }
 }
 
@@ -161,8 +189,8 @@ fn kind_of_provider(table: &KeyPath, root: &Value) -> Option<BrokerProviderKind>
     get(root, &provider.name("kind"))?.deserialize().ok()
 }
 
-/// Whether a name restricts access to another thing than the known one, of which it can therefore not
-/// be a misspelling, such as `role` of `rule`.
+/// Whether a name restricts access to another thing than the known one, of which it can therefore
+/// not be a misspelling, such as `role` of `rule`.
 pub(super) fn is_of_other_subject(name: &str, known: &str) -> bool {
     match subject(name) {
         None | Some(Subject::Unknown) => false,
@@ -196,7 +224,7 @@ fn requirement(subject: Subject, kind: Option<BrokerProviderKind>, root: &Value)
         (Subject::Permissions, _) => "permissions",
         (Subject::Users, _) => "sub",
         (Subject::AuthenticationContext, _) => "acr",
-        (Subject::AnyClaim | Subject::Tools | Subject::Unknown, _) => "…",
+        (Subject::AnyClaim | Subject::Scopes | Subject::Tools | Subject::Unknown, _) => "…",
     };
     format!("claim = \"{claim}\", one_of = [\"…\"]")
 }

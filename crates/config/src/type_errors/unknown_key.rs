@@ -194,8 +194,8 @@ impl UnknownKey<'_> {
         is_at_top && self.members().any(|name| top_level.contains(&name))
     }
 
-    /// The fix for an unknown table at the top of the file whose keys are foreign names of keys that
-    /// belong there, such as `[server]` with `port`.
+    /// The fix for an unknown table at the top of the file whose keys are foreign names of keys
+    /// that belong there, such as `[server]` with `port`.
     fn holds_foreign_keys(&self) -> Option<KeyFix> {
         let mut members = self.members().filter(|_| self.table.is_root());
         members.find_map(
