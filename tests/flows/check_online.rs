@@ -7,7 +7,8 @@ mod upstreams;
 
 use http::{Response, header};
 use portcullis_scenarios::{
-    Finished, Peer, PeerRequest, PeerResponse, Portcullis, ReservedPort, Scratch, Upstream,
+    BrokerIdp, Finished, Peer, PeerRequest, PeerResponse, Portcullis, ReservedPort, Scratch,
+    Upstream,
 };
 use portcullis_testkit::TestIssuer;
 use rcgen::generate_simple_self_signed;
@@ -68,6 +69,7 @@ fn with_member(request: &PeerRequest, member: &str, value: Value) -> Option<Peer
 
 struct Setup {
     top: String,
+    /// The table of the issuer, or those of the broker.
     issuer: String,
     resource: String,
 }
@@ -76,10 +78,18 @@ impl Setup {
     fn new(issuer: &str, upstream: &str) -> Self {
         Self {
             top: "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n".to_owned(),
-            issuer: format!("issuer = \"{issuer}\"\n"),
+            issuer: format!("[[issuer]]\nissuer = \"{issuer}\"\n"),
             resource: format!(
                 "endpoint = \"/mcp\"\nrequired_scopes = [\"mcp:tools\"]\nupstream = {upstream}\n"
             ),
+        }
+    }
+
+    /// With a broker in front of this provider, and no other issuer.
+    fn with_broker(idp: &BrokerIdp, upstream: &str) -> Self {
+        Self {
+            issuer: format!("[broker]\n{}", idp.table()),
+            ..Self::new("", upstream)
         }
     }
 
@@ -104,7 +114,7 @@ impl Setup {
             issuer,
             resource,
         } = self;
-        format!("{top}\n[[issuer]]\n{issuer}\n[[resource]]\n{resource}")
+        format!("{top}\n{issuer}\n[[resource]]\n{resource}")
     }
 
     async fn run(&self, more: &[&str]) -> Finished {
@@ -280,8 +290,15 @@ async fn the_port() {
             &["192.0.2.7", "address of this machine"],
         )
         .await;
-    let _server = Portcullis::serve(&running.text()).await;
+    let server = Portcullis::serve(&running.text()).await;
     running.assert_sound("a running server").await;
+    drop(server);
+
+    let without_tokens = running.resource("auth = \"none\"\n");
+    let _server = Portcullis::serve(&without_tokens.text()).await;
+    let (_, report) = without_tokens.json().await;
+    let port = &report["online"]["steps"][0]["findings"][0];
+    assert_eq!(port["verdict"], "note", "{port}");
 }
 
 /// J9: the summary counts the warnings of the configuration.

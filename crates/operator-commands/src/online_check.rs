@@ -92,8 +92,8 @@ async fn examine(
             .into_iter()
             .for_each(|step| steps.add(step));
         if parts.contains(&Part::PublicAddress) {
-            on_start("the address that clients use");
-            let step = public_address::check(plan, base_url, listener.port, product).await;
+            let port = listener.port;
+            let step = public_address::check(plan, base_url, port, product, on_start).await;
             step.into_iter().for_each(|step| steps.add(step));
         }
     }

@@ -8,7 +8,10 @@ use http::{
     header::{HOST, SERVER, VIA},
     uri::PathAndQuery,
 };
-use portcullis_config::plan::{Plan, READY, ResourcePlan};
+use portcullis_config::{
+    file::Authorization,
+    plan::{Plan, READY, ResourcePlan},
+};
 use portcullis_discovery::FetchRequest;
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_http1::RequestBuilder;
@@ -200,7 +203,7 @@ fn name(headers: &HeaderMap) -> Option<String> {
 async fn this_server(plan: &Plan, base_url: &str) -> Option<Answer> {
     let resource = plan.resources.first()?;
     // Without authorization, there is no metadata.
-    if resource.issuers.is_empty() {
+    if resource.authorization == Authorization::None {
         let report = get(plan, base_url, READY, plan.tls.is_some()).await?;
         return endpoints(&report)?
             .contains(&resource.endpoint)
