@@ -237,9 +237,41 @@ async fn a_proxy_that_is_not_named() {
         .await;
     let last = deployment.send(forwarded()).await;
     deployment.portcullis.access_line(&last).await;
+    let log = deployment.portcullis.log();
     assert!(
-        !deployment.portcullis.log().contains("forwarded headers"),
-        "{}",
-        deployment.portcullis.log()
+        !log.contains("forwarded headers") && !log.contains(WITHOUT_HEADER),
+        "{log}"
     );
+}
+
+const WITHOUT_HEADER: &str = "which is in trusted_proxies, has no x-forwarded-for";
+
+/// J5: a trusted proxy that does not report its client causes one warning. Health checks and
+/// requests for documents cause none.
+#[tokio::test]
+async fn a_proxy_that_does_not_report_its_client() {
+    let deployment = Deployment::builder()
+        .top("trusted_proxies = [\"127.0.0.1\"]")
+        .start()
+        .await;
+    let metadata = "/.well-known/oauth-protected-resource/mcp";
+    for path in ["/healthz", "/readyz", metadata, "/nowhere"] {
+        let last = deployment.send(Request::new("GET", path)).await;
+        deployment.portcullis.access_line(&last).await;
+    }
+    assert!(!deployment.portcullis.log().contains(WITHOUT_HEADER));
+    for _ in 0..3 {
+        deployment.send(Request::post("/mcp", INITIALIZE)).await;
+    }
+    let is_warning = |line: &Value| line["level"] == "WARN" && line["peer.address"] == "127.0.0.1";
+    let line = deployment
+        .portcullis
+        .logged(WITHOUT_HEADER, is_warning)
+        .await;
+    let text = line["message"].as_str().unwrap();
+    assert!(text.contains("let the proxy set x-forwarded-for"), "{line}");
+    let last = deployment.send(Request::new("GET", "/nowhere")).await;
+    deployment.portcullis.access_line(&last).await;
+    let count = deployment.portcullis.log().matches(WITHOUT_HEADER).count();
+    assert_eq!(count, 1);
 }

@@ -141,6 +141,31 @@ impl TrustedProxies {
         (!self.trusts(peer.ip().to_canonical())).then_some(present)
     }
 
+    /// Returns the forwarding header that a request of a trusted proxy lacks, so that its client is
+    /// unknown. `None` with the header, and for another peer. For a warning: the settings of the
+    /// proxy lack the header, or name another one.
+    ///
+    /// ```
+    /// use http::{HeaderMap, HeaderValue, header};
+    /// use portcullis_guard::{ProxyHeader, TrustedProxies};
+    ///
+    /// let proxies = TrustedProxies::new(["192.0.2.7"], ProxyHeader::Forwarded)?;
+    /// let headers = HeaderMap::new();
+    /// assert_eq!(proxies.missing_header("192.0.2.7:80".parse().unwrap(), &headers), Some(header::FORWARDED));
+    /// assert_eq!(proxies.missing_header("192.0.2.8:80".parse().unwrap(), &headers), None);
+    /// # Ok::<(), portcullis_guard::TrustedProxyError>(())
+    /// ```
+    pub fn missing_header(&self, peer: SocketAddr, headers: &HeaderMap) -> Option<HeaderName> {
+        let name = self.header.name();
+        let is_missing = !headers.contains_key(&name) && self.trusts(peer.ip().to_canonical());
+        is_missing.then_some(name)
+    }
+
+    /// Returns whether no proxy is trusted.
+    pub fn is_empty(&self) -> bool {
+        self.networks.is_empty()
+    }
+
     fn trusts(&self, address: IpAddr) -> bool {
         self.networks
             .iter()
@@ -288,6 +313,31 @@ mod tests {
                 "{peer} {header:?}"
             );
         }
+    }
+
+    /// J5: only a trusted proxy lacks a header, and only that of the settings.
+    #[test]
+    fn headers_that_trusted_proxies_lack() {
+        let proxies = trusting(ProxyHeader::XForwardedFor);
+        for (peer, header, missing) in [
+            ("10.1.2.3:80", None, true),
+            ("[::ffff:10.1.2.3]:80", None, true),
+            ("10.1.2.3:80", Some("forwarded"), true),
+            ("10.1.2.3:80", Some("x-forwarded-for"), false),
+            ("203.0.113.1:80", None, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.extend(header.map(|name| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static("unknown"),
+                )
+            }));
+            let found = proxies.missing_header(peer.parse().unwrap(), &headers);
+            let expected = missing.then(|| HeaderName::from_static("x-forwarded-for"));
+            assert_eq!(found, expected, "{peer} {header:?}");
+        }
+        assert!(!proxies.is_empty() && TrustedProxies::default().is_empty());
     }
 
     /// J5: for an invalid header the client's address is the proxy's; invalid elements before the

@@ -84,7 +84,7 @@ impl Handler for Router {
                 response: Some(local_response::service_worker(&state, &request, peer)),
             };
         }
-        state.forwarded_headers().examine(peer, request.headers());
+        state.forwarded_headers().examine(peer, &request);
         request.extensions_mut().insert(Peer(peer));
         RouterFuture::Stack {
             future: stack.call(request),

@@ -51,7 +51,7 @@ impl BrokerCall {
         if !broker.answers(request.uri().path()) {
             return None;
         }
-        state.forwarded_headers().examine(peer, request.headers());
+        state.forwarded_headers().examine(peer, request);
         Some(Self {
             broker: Arc::clone(broker),
             process: state.process().broker.clone()?,
