@@ -177,6 +177,21 @@ async fn rejections_are_explained() {
     }
 }
 
+/// F3, J1: at level debug, a host that is not allowed is logged.
+#[tokio::test]
+async fn a_rejected_host_is_explained() {
+    let deployment = Deployment::start().await;
+    for path in [Deployment::ENDPOINT, "/nowhere"] {
+        let host = format!("backend{}:8080", path.replace('/', "."));
+        let request = Request::without_host("POST", path).header("Host", &host);
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 403, "{response:?}");
+        let is_explanation =
+            |line: &Value| line["level"] == "DEBUG" && line["deny.code"] == "host.not_allowed";
+        deployment.portcullis.logged(&host, is_explanation).await;
+    }
+}
+
 /// J1, L1: the failure of an upstream is logged with the resource and the address.
 #[tokio::test]
 async fn failures_name_the_upstream() {

@@ -247,6 +247,7 @@ impl Broker {
         } else {
             tracing::warn!(
                 provider.name = provider,
+                provider.issuer = self.issuer_of(provider),
                 error.code = error.code(),
                 page.reference = reference,
                 "{error}"
@@ -256,6 +257,12 @@ impl Broker {
             provider,
             code: error.code(),
         });
+    }
+
+    fn issuer_of(&self, provider: &str) -> Option<&str> {
+        let mut providers = self.providers.iter();
+        let found = providers.find(|configured| configured.name() == provider)?;
+        Some(found.settings().issuer.as_str())
     }
 
     /// Logs an error of the store.

@@ -188,6 +188,7 @@ impl OriginPolicy {
         if allowed {
             Ok(())
         } else {
+            log_not_allowed(&host);
             Err(OriginRejection::HostNotAllowed)
         }
     }
@@ -234,6 +235,16 @@ impl OriginRule {
         self.scheme.eq_ignore_ascii_case(scheme)
             && self.host.allows(authority, default_port(scheme))
     }
+}
+
+/// Logs a host that is not allowed, because neither the client nor the decision has it.
+#[cold]
+fn log_not_allowed(host: &Authority<'_>) {
+    tracing::debug!(
+        deny.code = OriginRejection::HostNotAllowed.code(),
+        http.host = %host,
+        "the host of the request is not allowed"
+    );
 }
 
 /// Returns the only host of a request: that of `Host` or of the request target, which must agree if

@@ -453,7 +453,8 @@ async fn a_provider_that_is_down_at_the_beginning() {
         .filter(|line| !line.starts_with("DEBUG"))
         .collect();
     assert_eq!(about.len(), 1, "{lines:?}");
-    for word in ["WARN", "provider.unreachable", "cannot connect"] {
+    let issuer = format!("provider.issuer=\"{PROVIDER}\"");
+    for word in ["WARN", "provider.unreachable", "cannot connect", &issuer] {
         assert!(about[0].contains(word), "{word}: {about:?}");
     }
     let (_, reference) = text.split_once("give this reference: <code>").unwrap();

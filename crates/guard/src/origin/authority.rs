@@ -1,8 +1,15 @@
 //! [`Authority`]: a host with an optional port.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::{
+    fmt,
+    net::{Ipv4Addr, Ipv6Addr},
+};
 
 use http::HeaderValue;
+use portcullis_metadata::EscapedText;
+
+/// The maximum number of characters that are printed: those of a domain name.
+const MAX_HOST: usize = 253;
 
 /// A host with an optional port (RFC 9110 section 7.2), borrowed from a header or a request target.
 /// User information is not accepted.
@@ -78,6 +85,17 @@ impl<'a> Authority<'a> {
                 .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
         };
         self.host.eq_ignore_ascii_case("localhost") || is_suffix(".localhost")
+    }
+}
+
+/// Prints at most [`MAX_HOST`] characters of the host, and the port.
+impl fmt::Display for Authority<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", EscapedText::first(self.host, MAX_HOST))?;
+        match self.port {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
+        }
     }
 }
 

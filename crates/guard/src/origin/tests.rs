@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use proptest::prelude::*;
 use url::Url;
 
-use super::{OriginPolicy, OriginPolicyError, OriginRejection};
+use super::{OriginPolicy, OriginPolicyError, OriginRejection, authority::Authority};
 
 fn policy(base: &str) -> OriginPolicy {
     OriginPolicy::for_base_url(&Url::parse(base).unwrap()).unwrap()
@@ -30,6 +30,20 @@ fn http2(
     pairs: &[(&'static str, &str)],
 ) -> Result<(), OriginRejection> {
     policy.check(Version::HTTP_2, &uri.parse().unwrap(), &headers(pairs))
+}
+
+/// F3: a host is printed with its port, and is cut.
+#[test]
+fn hosts_are_printed() {
+    let printed = |text: &str| Authority::parse(text).unwrap().to_string();
+    for host in ["mcp.example:8080", "mcp.example", "[::1]:3000"] {
+        assert_eq!(printed(host), host);
+    }
+    let long = "a".repeat(60_000);
+    assert_eq!(
+        printed(&format!("{long}:80")),
+        format!("{}:80", &long[..253])
+    );
 }
 
 /// F3: on loopback, only loopback hosts are accepted, on any port.
