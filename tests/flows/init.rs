@@ -97,6 +97,8 @@ async fn a_local_proxy_has_the_address_of_the_base_url() {
         "{}",
         setup.written()
     );
+    let target = format!("\n  your proxy must send to {listen}\n");
+    assert!(finished.stdout.contains(&target), "{finished:?}");
     setup.assert_valid().await;
 
     let proxy = [
@@ -171,6 +173,7 @@ async fn options_give_a_valid_configuration() {
     }
     let doctor = format!("portcullis doctor {}/mcp", setup.base_url);
     assert!(finished.stdout.contains(&doctor), "{finished:?}");
+    assert!(!finished.stdout.contains("your proxy"), "{finished:?}");
 
     let online = Portcullis::run(&["check", "--online", "--config", &setup.config()]).await;
     assert_eq!(online.code, Some(0), "{online:?}");

@@ -65,6 +65,9 @@ pub(crate) fn run(arguments: &cli::Init, product: Product) -> anyhow::Result<()>
     } else {
         print("Next:")?;
     }
+    if let Some(target) = values.proxy_target() {
+        print(format_args!("  your proxy must send to {target}"))?;
+    }
     print(format_args!("  portcullis check --online{config}"))?;
     print(format_args!("  portcullis serve{config}"))?;
     print(format_args!(

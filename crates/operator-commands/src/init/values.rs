@@ -2,6 +2,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use portcullis_jose::Algorithm;
 use portcullis_metadata::Issuer;
+use url::Url;
 
 use super::broker::BrokerValues;
 
@@ -44,6 +45,16 @@ impl Values {
         self.base_url.starts_with("https:")
     }
 
+    /// The address to which the proxy in front passes requests, if the guides for proxies have
+    /// another port. `None` if clients connect to this server itself.
+    pub(super) fn proxy_target(&self) -> Option<SocketAddr> {
+        let port = self.listen.port();
+        let base_url = Url::parse(&self.base_url).ok()?;
+        let is_behind_proxy = base_url.port_or_known_default() != Some(port);
+        (is_behind_proxy && port != Self::PORT)
+            .then(|| portcullis_config::reachable_address(self.listen))
+    }
+
     /// The URL of the endpoint, which clients enter.
     pub(super) fn resource(&self) -> String {
         format!("{}{}", self.base_url, self.endpoint)
@@ -64,6 +75,43 @@ impl Default for Values {
             algorithms: Vec::new(),
             broker: None,
             sessions_off: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: only a proxy in front must know the port, and only one that the guides do not have.
+    #[test]
+    fn the_target_of_a_proxy() {
+        for (base_url, listen, expected) in [
+            ("https://mcp.example.com", "127.0.0.1:3000", None),
+            (
+                "https://mcp.example.com",
+                "127.0.0.1:3001",
+                Some("127.0.0.1:3001"),
+            ),
+            (
+                "https://mcp.example.com",
+                "0.0.0.0:3001",
+                Some("127.0.0.1:3001"),
+            ),
+            (
+                "http://127.0.0.1:3000",
+                "127.0.0.1:3001",
+                Some("127.0.0.1:3001"),
+            ),
+            ("http://127.0.0.1:3001", "127.0.0.1:3001", None),
+        ] {
+            let values = Values {
+                base_url: base_url.to_owned(),
+                listen: listen.parse().unwrap(),
+                ..Values::default()
+            };
+            let target = values.proxy_target().map(|target| target.to_string());
+            assert_eq!(target.as_deref(), expected, "{base_url} {listen}");
         }
     }
 }
