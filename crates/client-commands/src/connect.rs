@@ -12,9 +12,9 @@ use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport, MessageTooLarge};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, Interaction, InteractionError, LoopbackRedirect,
-    NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl,
-    TokenManager, provider::KnownIssuer, store::CredentialStore,
+    AuthorizationRequest, Authorizer, AutoConsent, EndedSignIn, Interaction, InteractionError,
+    LoopbackRedirect, NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters,
+    StartUrl, TokenManager, provider::KnownIssuer, store::CredentialStore,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch, Product};
 use portcullis_terminal::{advice, login_command, output_error, remove_from_output, tell};
@@ -264,6 +264,14 @@ impl Interaction for Browser {
             "{registration}. To register again, which starts a new session, run\n{command}"
         ));
         Box::pin(async { Ok(false) })
+    }
+
+    fn sign_in_ended(&self, ended: &EndedSignIn) {
+        tell(ended);
+    }
+
+    fn waiting_for_other_sign_in(&self, start: &StartUrl) {
+        sign_in::print_other_sign_in(start);
     }
 
     fn provider_recognized(&self, provider: &'static KnownIssuer) {

@@ -26,7 +26,7 @@ use terminal_user::TerminalUser;
 
 pub(crate) use browser::BrowserOpener;
 pub(crate) use settings::{redirect_address, settings, store, store_in, store_in_memory};
-pub(crate) use terminal::print_delay;
+pub(crate) use terminal::{print_delay, print_other_sign_in};
 pub(crate) use token_variable::{TOKEN_VARIABLE, token_of_the_environment};
 
 /// The token manager and fetcher of a client command.

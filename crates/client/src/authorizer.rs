@@ -142,6 +142,14 @@ impl Authorizer {
         }
     }
 
+    /// The user, if one takes part in the grant.
+    pub(crate) fn interaction(&self) -> Option<&dyn Interaction> {
+        match &self.mode {
+            Mode::Interactive(interaction) | Mode::Device(interaction) => Some(&**interaction),
+            Mode::NonInteractive(_) => None,
+        }
+    }
+
     /// The secrets that were sent to authorization servers.
     pub(crate) fn sent_secrets(&self) -> &SentSecrets {
         &self.sent_secrets

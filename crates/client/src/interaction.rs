@@ -11,6 +11,7 @@ use crate::{
 
 mod auto_consent;
 mod device_authorization;
+mod ended_sign_in;
 mod loopback_redirect;
 mod new_registration;
 mod page;
@@ -20,6 +21,7 @@ mod redirect_server;
 
 pub use auto_consent::AutoConsent;
 pub use device_authorization::DeviceAuthorization;
+pub use ended_sign_in::EndedSignIn;
 pub use loopback_redirect::LoopbackRedirect;
 pub use new_registration::NewRegistration;
 pub use redirect_address::{RedirectAddress, RedirectAddressError};
@@ -104,6 +106,18 @@ pub trait Interaction: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         let _ = registration;
         Box::pin(async { Ok(false) })
+    }
+
+    /// Reports that an earlier sign-in has ended, so that the next one is no surprise. By default it
+    /// is only logged.
+    fn sign_in_ended(&self, ended: &EndedSignIn) {
+        tracing::warn!("{ended}");
+    }
+
+    /// Reports that another process, or another task of this one, signs in to `start`, and that this
+    /// sign-in waits for it. By default it is only logged.
+    fn waiting_for_other_sign_in(&self, start: &StartUrl) {
+        tracing::info!("waiting for another sign-in to {start}");
     }
 
     /// Reports the known differences of the provider that apply to this sign-in. By default they

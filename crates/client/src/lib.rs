@@ -77,7 +77,7 @@ pub use authorizer::{Authorizer, AuthorizerBuilder, Revocation};
 pub use error::ClientError;
 pub use error_chain::error_chain;
 pub use interaction::{
-    AutoConsent, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect,
+    AutoConsent, DeviceAuthorization, EndedSignIn, Interaction, InteractionError, LoopbackRedirect,
     NewRegistration, RedirectAddress, RedirectAddressError,
 };
 pub use non_interactive_grant::{

@@ -11,7 +11,8 @@ use portcullis_discovery::BoxFuture;
 use url::Url;
 
 use crate::{
-    AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters,
+    AuthorizationRequest, EndedSignIn, Interaction, InteractionError, NewRegistration,
+    RedirectParameters, StartUrl,
 };
 
 /// A user for tests, who responds at once: a function creates the response from `state`. The user
@@ -22,6 +23,8 @@ pub struct ScriptedUser {
     visited: Mutex<Vec<Url>>,
     registrations: Mutex<Vec<NewRegistration>>,
     refuses_registration: AtomicBool,
+    waits: Mutex<Vec<StartUrl>>,
+    ended: Mutex<Vec<EndedSignIn>>,
 }
 
 impl ScriptedUser {
@@ -41,12 +44,24 @@ impl ScriptedUser {
             visited: Mutex::default(),
             registrations: Mutex::default(),
             refuses_registration: AtomicBool::new(false),
+            waits: Mutex::default(),
+            ended: Mutex::default(),
         })
     }
 
     /// The new registrations that the user was asked for.
     pub fn registrations(&self) -> Vec<NewRegistration> {
         self.registrations.lock().clone()
+    }
+
+    /// The URLs for which another sign-in was waited for.
+    pub fn waits(&self) -> Vec<StartUrl> {
+        self.waits.lock().clone()
+    }
+
+    /// The earlier sign-ins that have ended.
+    pub fn ended(&self) -> Vec<EndedSignIn> {
+        self.ended.lock().clone()
     }
 
     /// Refuses or accepts new registrations from now on.
@@ -105,5 +120,13 @@ impl Interaction for ScriptedUser {
         self.registrations.lock().push(registration.clone());
         let accepts = !self.refuses_registration.load(Ordering::Relaxed);
         Box::pin(async move { Ok(accepts) })
+    }
+
+    fn sign_in_ended(&self, ended: &EndedSignIn) {
+        self.ended.lock().push(ended.clone());
+    }
+
+    fn waiting_for_other_sign_in(&self, start: &StartUrl) {
+        self.waits.lock().push(start.clone());
     }
 }

@@ -19,6 +19,14 @@ pub(crate) fn print_delay(start: &StartUrl) {
     ));
 }
 
+/// Prints that another sign-in is waited for, which holds the lock of this server.
+pub(crate) fn print_other_sign_in(start: &StartUrl) {
+    tell(format_args!(
+        "waiting for another sign-in to {start}, of another command or client on this machine. Complete it in the browser, or\n\
+         end that command."
+    ));
+}
+
 /// Asks for the final URL of the browser. `wrong` is why the last answer was not that URL.
 pub(super) async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     match wrong {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use portcullis_client::{
-    AuthorizationRequest, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect,
-    NewRegistration, RedirectParameters, StartUrl,
+    AuthorizationRequest, DeviceAuthorization, EndedSignIn, Interaction, InteractionError,
+    LoopbackRedirect, NewRegistration, RedirectParameters, StartUrl,
     provider::{KnownIssuer, UnboundSignIn},
     registration::{ClientAuthentication, ClientInformation},
 };
@@ -18,7 +18,7 @@ use url::Url;
 
 use super::{
     browser::BrowserOpener,
-    terminal::{hidden_line, line},
+    terminal::{hidden_line, line, print_other_sign_in},
 };
 
 /// The redirect URI in the registration of a client for the device flow. Nothing is sent there.
@@ -137,6 +137,14 @@ impl Interaction for TerminalUser {
             ))
             .await)
         })
+    }
+
+    fn sign_in_ended(&self, ended: &EndedSignIn) {
+        tell(ended);
+    }
+
+    fn waiting_for_other_sign_in(&self, start: &StartUrl) {
+        print_other_sign_in(start);
     }
 
     fn provider_recognized(&self, provider: &'static KnownIssuer) {

@@ -1,15 +1,19 @@
 //! Obtains and refreshes tokens under the locks of the store, independently of the request that
 //! needs them.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use portcullis_metadata::Scopes;
+use tokio::time::timeout;
 
 use super::Refreshes;
 use crate::{
-    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError,
+    Authorizer, ClientError, CredentialStore, EndedSignIn, ResourceToken, StartUrl, StoreError,
     resource_challenge::ResourceChallenge, store::ignore_corrupted,
 };
+
+/// The wait for another sign-in after which the user learns about it.
+const WAIT_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
 /// The tokens in the store that can be used for `start`, without corrupted entries.
 pub(super) fn all_stored(
@@ -46,7 +50,7 @@ pub(super) async fn obtain(
     is_acceptable: impl Fn(&ResourceToken) -> bool + Send,
 ) -> Result<Arc<ResourceToken>, ClientError> {
     let store = authorizer.store();
-    let _lock = store.lock_sign_in(&start).await?;
+    let _lock = lock_sign_in(&authorizer, &start).await?;
     if let Some(other) = stored(&authorizer, &start, &is_acceptable)? {
         return Ok(other);
     }
@@ -73,6 +77,21 @@ pub(super) async fn obtain(
         });
     }
     Ok(token)
+}
+
+/// Locks the sign-in. Another sign-in can hold the lock as long as its user takes.
+async fn lock_sign_in(
+    authorizer: &Authorizer,
+    start: &StartUrl,
+) -> Result<Box<dyn Send>, StoreError> {
+    let mut locked = pin!(authorizer.store().lock_sign_in(start));
+    if let Ok(locked) = timeout(WAIT_NOTICE_DELAY, &mut locked).await {
+        return locked;
+    }
+    if let Some(user) = authorizer.interaction() {
+        user.waiting_for_other_sign_in(start);
+    }
+    locked.await
 }
 
 /// The result of a refresh.
@@ -117,11 +136,16 @@ pub(super) async fn refresh(
             log_failure(entry.write(&newer));
             Ok(Refreshed::Newer(Arc::new(newer)))
         }
-        Err(error) if is_refresh_token_invalid(&error) => {
+        Err(error) => {
+            let Some(ended) = EndedSignIn::of_refresh(&start, latest, &error) else {
+                return Err(error);
+            };
+            if let Some(user) = authorizer.interaction() {
+                user.sign_in_ended(&ended);
+            }
             log_failure(entry.remove());
             Ok(Refreshed::Invalid(Arc::new(latest.without_refresh())))
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -129,19 +153,5 @@ pub(super) async fn refresh(
 fn log_failure(stored: Result<(), StoreError>) {
     if let Err(error) = stored {
         tracing::warn!(reason = error.code(), "{error}");
-    }
-}
-
-/// Whether the refresh token is permanently invalid for this client.
-fn is_refresh_token_invalid(error: &ClientError) -> bool {
-    match error {
-        ClientError::TokenRequest(error) => {
-            matches!(
-                error.error.as_str(),
-                "invalid_grant" | "invalid_client" | "unauthorized_client"
-            )
-        }
-        ClientError::NoRegistration { .. } => true,
-        _ => false,
     }
 }

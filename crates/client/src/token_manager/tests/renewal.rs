@@ -1,5 +1,7 @@
 //! Tokens are refreshed before they expire, once for all requests and processes.
 
+use std::time::Duration;
+
 use portcullis_metadata::UnixTime;
 
 use super::*;
@@ -63,6 +65,10 @@ async fn a_token_ends_with_its_client() {
         .unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&token_manager).await, None);
+    assert_eq!(
+        fixture.user.ended()[0].to_string(),
+        "the sign-in to https://mcp.example.com/mcp has ended: its client at https://auth.example.com is no longer stored"
+    );
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
     assert!(
@@ -74,6 +80,60 @@ async fn a_token_ends_with_its_client() {
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert_eq!(fixture.server.counts(), (2, 0));
     assert_eq!(fixture.user.visits(), 2);
+}
+
+/// I5, J9: the user learns once why a stored sign-in has ended, before the next one. A server that
+/// is down ends none.
+#[tokio::test]
+async fn the_user_learns_why_a_sign_in_has_ended() {
+    let fixture = Fixture::new();
+    let token_manager = fixture.token_manager(CredentialStore::in_memory());
+    token_manager.sign_in().await.unwrap();
+    fixture.clock.set_unix(UnixTime::from_secs(1_400));
+    fixture.server.down.store(true, Ordering::Relaxed);
+    assert!(token_manager.token().await.is_err());
+    assert!(fixture.user.ended().is_empty());
+
+    fixture.server.down.store(false, Ordering::Relaxed);
+    *fixture.server.live.lock() = None;
+    assert_eq!(text(&token_manager).await, None);
+    assert_eq!(text(&token_manager).await, None);
+    let ended: Vec<_> = fixture
+        .user
+        .ended()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        ended,
+        [
+            "the sign-in to https://mcp.example.com/mcp has ended: https://auth.example.com rejected the refresh of its token: \
+             invalid_grant"
+        ]
+    );
+    assert_eq!(fixture.user.visits(), 1);
+}
+
+/// I5, J9: a sign-in that waits for one of another process says so after a second, and not before.
+#[tokio::test(start_paused = true)]
+async fn the_user_learns_of_another_sign_in() {
+    let fixture = Fixture::new();
+    let store = CredentialStore::in_memory();
+    let token_manager = fixture.token_manager(store.clone());
+    let start = token_manager.start_url().clone();
+    let other = store.lock_sign_in(&start).await.unwrap();
+    let waiting = tokio::spawn({
+        let token_manager = token_manager.clone();
+        async move { token_manager.sign_in().await.map(drop) }
+    });
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    assert!(fixture.user.waits().is_empty());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(fixture.user.waits(), [start]);
+    assert_eq!(fixture.user.visits(), 0);
+    drop(other);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(fixture.user.visits(), 1);
 }
 
 /// I5: while another task renews the token, which can wait for the user, a valid token is used
