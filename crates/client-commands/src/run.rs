@@ -7,7 +7,7 @@ use portcullis_terminal::CommandError;
 
 use crate::{
     call, cli::ClientCommand, client_document, command_error, connect, doctor, import_mcp_remote,
-    login, mcp_remote, stored, undiagnosed::with_doctor,
+    login, mcp_remote, stored, undiagnosed::with_diagnosis,
 };
 
 impl ClientCommand {
@@ -31,10 +31,10 @@ impl ClientCommand {
     ) -> Result<ExitCode, CommandError> {
         let result = match self {
             Self::Call(arguments) => call::run(&arguments, product)
-                .map_err(|error| with_doctor(error, &arguments.sign_in.url)),
+                .map_err(|error| with_diagnosis(error, &arguments.sign_in)),
             Self::Login(arguments) => login::login(&arguments, product)
                 .map(|()| ExitCode::SUCCESS)
-                .map_err(|error| with_doctor(error, &arguments.sign_in.url)),
+                .map_err(|error| with_diagnosis(error, &arguments.sign_in)),
             Self::Logout(arguments) => {
                 login::logout(&arguments, product).map(|()| ExitCode::SUCCESS)
             }
