@@ -153,7 +153,7 @@ fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
         }
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
             "give clients the whole URL of the MCP endpoint, with its path; if this is it, let the proxy pass POST requests to \
-             this path"
+             this path, in its virtual host for this name (nginx: server_name)"
         }
         StatusCode::TOO_MANY_REQUESTS => {
             "raise the rate limit of the server or of the proxy or firewall in front of it"
@@ -290,6 +290,22 @@ mod tests {
                 "{}",
                 finding.text
             );
+        }
+    }
+
+    /// J9: a path can be missing in the server, in the proxy, or in the virtual host that answers.
+    #[test]
+    fn an_unknown_path_can_be_of_another_host() {
+        let asked = Url::parse("https://mcp.example.com/mcp").unwrap();
+        let response = FetchResponse {
+            status: StatusCode::NOT_FOUND,
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(b"<html><title>404 Not Found</title></html>"),
+            sent: Default::default(),
+        };
+        let fix = check_status(&asked, &response).fix.unwrap();
+        for words in ["its path", "POST", "server_name"] {
+            assert!(fix.contains(words), "{fix}");
         }
     }
 

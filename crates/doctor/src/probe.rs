@@ -84,10 +84,10 @@ pub(crate) fn describe_failure(error: &FetchError) -> String {
 pub(crate) fn failure(error: &FetchError, is_http: bool, names: &SettingNames) -> Finding {
     let text = describe_failure(error);
     let (rule, fix) = match error {
-        FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => (
-            HTTPS,
-            "use an https URL without user information; plain http is for loopback only",
-        ),
+        FetchError::UrlPolicy(UrlPolicyError::Scheme) => (HTTPS, "use an https URL"),
+        FetchError::UrlPolicy(UrlPolicyError::UserInformation) => {
+            (HTTPS, "remove the user name and the password from the URL")
+        }
         FetchError::UrlPolicy(UrlPolicyError::PrivateName) => {
             let allow = names.allow_private;
             let fix = format!(
@@ -170,4 +170,34 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         last = cause;
     }
     crate::text::quoted(&last.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: plain http to loopback is not said to be accepted from a server that is not on loopback.
+    #[test]
+    fn a_refused_scheme_names_the_condition() {
+        for (error, text, fix) in [
+            (
+                UrlPolicyError::Scheme,
+                "only if the server's own URL has a loopback host",
+                "https",
+            ),
+            (
+                UrlPolicyError::UserInformation,
+                "user information",
+                "password",
+            ),
+        ] {
+            let finding = failure(
+                &FetchError::UrlPolicy(error),
+                true,
+                &SettingNames::default(),
+            );
+            assert!(finding.text.contains(text), "{finding:?}");
+            assert!(finding.fix.as_deref().unwrap().contains(fix), "{finding:?}");
+        }
+    }
 }

@@ -5,7 +5,10 @@
 #[non_exhaustive]
 pub enum UrlPolicyError {
     /// The scheme is neither `https` nor, if allowed, `http` with a loopback host.
-    #[error("the URL is neither https nor, where that is allowed, http with a loopback host")]
+    #[error(
+        "the URL is not https; http is accepted only for a loopback host, and in metadata only if the server's own URL has a \
+         loopback host, too"
+    )]
     Scheme,
     /// The URL has a user name or a password.
     #[error("the URL has user information")]
