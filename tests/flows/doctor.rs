@@ -81,6 +81,7 @@ async fn from_the_sign_in_to_a_tool_call() {
         "login.initialize",
         "login.tools",
         "login.call",
+        "login.stream",
         "login.revocation",
     ] {
         let found = findings

@@ -1,5 +1,7 @@
 //! `portcullis doctor --login`: signs in and calls a tool.
 
+mod event_stream;
+
 use std::error::Error;
 
 use anyhow::Context as _;
@@ -140,7 +142,7 @@ impl<'a> Chain<'a> {
         Ok(steps.done)
     }
 
-    /// The handshake, the list of tools, and a call.
+    /// The handshake, the list of tools, a call, and the stream of the server's own messages.
     async fn session(&self, client: &McpClient, steps: &mut Steps<'_, '_>) {
         let mut step = Step::new("a client opens a session").at_hop(Hop::Server);
         let opened = client.initialize().await;
@@ -184,6 +186,13 @@ impl<'a> Chain<'a> {
             Some(name) => self.call(client, &name).await,
         });
         steps.add(step);
+        // Only now is it known that other responses arrive.
+        if let Some(finding) = event_stream::finding(client).await {
+            let mut step =
+                Step::new("a client listens to the server's messages").at_hop(Hop::Server);
+            step.findings.push(finding);
+            steps.add(step);
+        }
     }
 
     /// The handshake has no session yet, so that a 404 to a request with a token is about the path.
