@@ -40,7 +40,10 @@ struct Tools;
 
 #[tool_router(server_handler)]
 impl Tools {
-    #[tool(description = "Who the guard says you are")]
+    #[tool(
+        description = "Who the guard says you are",
+        annotations(read_only_hint = true)
+    )]
     fn whoami(&self, Extension(parts): Extension<Parts>) -> String {
         parts
             .extensions

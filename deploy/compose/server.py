@@ -12,7 +12,7 @@ def add(a: float, b: float) -> float:
     return a + b
 
 
-@mcp.tool
+@mcp.tool(annotations={"readOnlyHint": True})
 def whoami() -> str:
     """Returns the subject of the caller's token."""
     return get_http_headers().get("x-portcullis-subject", "")

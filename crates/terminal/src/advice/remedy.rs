@@ -70,7 +70,7 @@ fn for_client(error: &ClientError) -> Option<String> {
             return Some(text);
         }
         ClientError::TooManySignIns => {
-            ". Check the server with `portcullis doctor`; `portcullis login` signs in again"
+            ". Check the server with `portcullis doctor --login`; `portcullis login` signs in again"
         }
         ClientError::DeviceFlowNotSupported { .. } => "; sign in without --device",
         ClientError::UnsupportedServer(error) => for_server(*error)?,
@@ -165,7 +165,7 @@ mod tests {
             (
                 ClientError::TooManySignIns,
                 "3 sign-ins within 10 min led to no request that the server accepted, so no further one is started. Check the \
-                 server with `portcullis doctor`; `portcullis login` signs in again",
+                 server with `portcullis doctor --login`; `portcullis login` signs in again",
             ),
             (
                 ClientError::DeviceFlowNotSupported { issuer },
