@@ -1,6 +1,10 @@
 //! Sign-ins on machines where no browser can be opened.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use portcullis_scenarios::{
     Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program,
@@ -122,4 +126,29 @@ async fn a_user_in_a_terminal_can_sign_in() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+}
+
+/// I7, J9: while another command waits for its user, a second sign-in to the same server says that
+/// it waits, too.
+#[tokio::test]
+async fn a_second_sign_in_says_what_it_waits_for() {
+    let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    tokio::task::spawn_blocking(move || {
+        let login = || {
+            let mut login = portcullis_command(portcullis_program());
+            login.args(["login", "--no-browser", &url, "--store", store.as_str()]);
+            login
+        };
+        let mut first = login().stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(first.stderr.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("/authorize?")));
+        let text = format!("waiting for another sign-in to {url}");
+        let shown = in_terminal(login(), &[], Some(&text)).shown;
+        first.kill().unwrap();
+        first.wait().unwrap();
+        assert!(shown.contains(&text), "{shown}");
+    })
+    .await
+    .unwrap();
 }
