@@ -4,6 +4,7 @@ mod streams;
 mod token_command;
 
 use std::{
+    error::Error,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -17,6 +18,7 @@ use portcullis_client::{
     StartUrl, TokenManager, provider::KnownIssuer, store::CredentialStore,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch, Product};
+use portcullis_mcp_client::McpError;
 use portcullis_terminal::{advice, login_command, output_error, remove_from_output, tell};
 use url::Url;
 
@@ -77,11 +79,24 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
     };
     settings.max_message = usize::from(arguments.max_message) * 1024 * 1024;
     settings.timeout = Duration::from_secs(arguments.timeout.into());
-    settings.advice = |error| match error.is::<MessageTooLarge>() {
-        true => ", the limit that --max-message sets".to_owned(),
-        false => advice(error),
-    };
+    settings.advice = advice_to_client;
     Ok(settings)
+}
+
+/// What a user can do about an error of the bridge, with the options and commands of this program.
+fn advice_to_client(error: &(dyn Error + 'static)) -> String {
+    if error.is::<MessageTooLarge>() {
+        return ", the limit that --max-message sets".to_owned();
+    }
+    match error.downcast_ref() {
+        // Otherwise the server could not validate the token, and says when to try again.
+        Some(McpError::Unauthorized { retry_after }) if retry_after.delay().is_none() => {
+            "; `portcullis explain-token` for this URL says why a given token is rejected, and `portcullis doctor --login` \
+             examines the sign-in"
+                .to_owned()
+        }
+        _ => advice(error),
+    }
 }
 
 /// Parses `Name: value`. Errors do not contain the value, which can be a secret.
@@ -281,6 +296,8 @@ impl Interaction for Browser {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_mcp_client::RetryAfter;
+
     use super::*;
 
     fn header(text: &str) -> Result<String, String> {
@@ -288,6 +305,23 @@ mod tests {
         header_of(text, variable)
             .map(|(name, value)| format!("{name}={}", value.to_str().unwrap()))
             .map_err(|error| format!("{error:#}"))
+    }
+
+    /// J8: after a final 401, the error names the commands that find the cause. A server that asks
+    /// to try again has not rejected the token.
+    #[test]
+    fn a_rejected_token_has_its_advice() {
+        let with = |headers: HeaderMap| {
+            advice_to_client(&McpError::Unauthorized {
+                retry_after: RetryAfter::of(&headers),
+            })
+        };
+        let rejected = with(HeaderMap::new());
+        for command in ["`portcullis explain-token`", "`portcullis doctor --login`"] {
+            assert!(rejected.contains(command), "{rejected}");
+        }
+        let later = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static("5"))]);
+        assert_eq!(with(later), "");
     }
 
     #[test]
