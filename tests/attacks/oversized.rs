@@ -1,12 +1,9 @@
 //! Tokens, heads and bodies that are too large, on both HTTP versions.
 
-use std::time::Duration;
-
 use portcullis_scenarios::{
-    Administration, Connection, Deployment, Http2, INITIALIZE, Request, TIMEOUT, call_message,
+    Administration, Connection, Deployment, Http2, INITIALIZE, Request, call_message,
 };
 use serde_json::json;
-use tokio::time::{sleep, timeout};
 
 const TOKEN_LIMIT: usize = 16 * 1024;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portcullis_scenarios::{
     Administration, ChannelBody, Connection, Deployment, EventStreams, INITIALIZE, RecordedRequest,
-    Request, TIMEOUT, Upstream,
+    Request, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -158,6 +158,10 @@ fn fix_for_certificate(problem: Option<CertificateProblem>, names: &SettingNames
         Some(CertificateProblem::WrongName) => {
             "use a host name for which the certificate is valid, or issue another one"
         }
+        Some(CertificateProblem::OfAuthority) => {
+            "serve a certificate of a server: this one is of an authority; with `openssl req -x509`, add \
+             -addext \"basicConstraints = critical, CA:FALSE\""
+        }
         _ => "serve a certificate that is valid for this name, with its whole chain",
     };
     fix.to_owned()

@@ -102,6 +102,9 @@ pub enum CertificateProblem {
     NotYetValid,
     /// It is for other names than the URL's host.
     WrongName,
+    /// It is one of a certificate authority, not of a server (RFC 5280 section 4.2.1.9), as `openssl
+    /// req -x509` creates it.
+    OfAuthority,
     /// Another problem, such as a revoked certificate.
     Other,
 }

@@ -115,6 +115,11 @@ fn certificate_fix(problem: Option<CertificateProblem>, key: &str, host: &str) -
         Some(CertificateProblem::WrongName) => {
             format!("use a host name of the certificate, or issue one for {host}")
         }
+        Some(CertificateProblem::OfAuthority) => {
+            format!(
+                "let {host} send a certificate of a server, with CA:FALSE: this one is of an authority"
+            )
+        }
         _ => format!(
             "let {host} send a certificate that is valid for this name, with its whole chain"
         ),

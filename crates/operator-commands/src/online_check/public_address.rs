@@ -221,6 +221,9 @@ fn fix_for_network(error: &NetworkError) -> &'static str {
             "renew the certificate of the proxy, or correct the clock of this machine"
         }
         (Some(CertificateProblem::NotYetValid), _) => "correct the clock of this machine",
+        (Some(CertificateProblem::OfAuthority), _) => {
+            "let the proxy send a certificate of a server, with CA:FALSE: this one is of an authority"
+        }
         (_, NetworkFailure::Tls) => {
             "let the proxy send a certificate that is valid for the host of base_url, or correct base_url"
         }

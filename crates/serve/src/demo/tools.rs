@@ -38,6 +38,7 @@ pub(super) fn list(params: &Value) -> Result<Value, MethodError> {
             "name": "whoami",
             "description": "Shows the principal that the guard attached to this request.",
             "inputSchema": { "type": "object", "properties": {} },
+            "annotations": { "readOnlyHint": true },
         },
     ] }))
 }

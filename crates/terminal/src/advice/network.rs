@@ -66,6 +66,9 @@ fn advice_for_certificate(problem: CertificateProblem) -> Option<&'static str> {
         }
         CertificateProblem::NotYetValid => Some("check this machine's clock"),
         CertificateProblem::WrongName => Some("use a host name for which the certificate is valid"),
+        CertificateProblem::OfAuthority => Some(
+            "the server's certificate is one of an authority; it must be one of a server, with CA:FALSE",
+        ),
         _ => None,
     }
 }
@@ -100,6 +103,7 @@ mod tests {
             (tls(CertificateProblem::Expired), Some("renewed")),
             (tls(CertificateProblem::NotYetValid), Some("clock")),
             (tls(CertificateProblem::WrongName), Some("host name")),
+            (tls(CertificateProblem::OfAuthority), Some("CA:FALSE")),
             (tls(CertificateProblem::Other), None),
             (FetchError::network(NetworkFailure::NotTls), Some("port")),
             (FetchError::network(NetworkFailure::Proxy), Some("NO_PROXY")),

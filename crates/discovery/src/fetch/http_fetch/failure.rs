@@ -2,7 +2,7 @@
 
 use std::{error::Error, io};
 
-use rustls::CertificateError;
+use rustls::{CertificateError, OtherError};
 
 use crate::{
     fetch::{
@@ -76,12 +76,19 @@ fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             CertificateProblem::WrongName
         }
+        CertificateError::Other(error) if is_of_authority(error) => CertificateProblem::OfAuthority,
         _ => CertificateProblem::Other,
     })
 }
 
+fn is_of_authority(error: &OtherError) -> bool {
+    error.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rustls::InvalidMessage;
 
     use super::*;
@@ -114,6 +121,10 @@ mod tests {
             (
                 CertificateError::NotValidForName,
                 CertificateProblem::WrongName,
+            ),
+            (
+                CertificateError::Other(OtherError(Arc::new(webpki::Error::CaUsedAsEndEntity))),
+                CertificateProblem::OfAuthority,
             ),
             (CertificateError::Revoked, CertificateProblem::Other),
         ] {
