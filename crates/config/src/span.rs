@@ -77,6 +77,19 @@ impl Span {
         Self(length, Some("d"))
     }
 
+    /// Returns the written form of a duration of ISO 8601, such as `PT8H`. Those with months and
+    /// years have none, because of the length of these.
+    pub(crate) fn from_iso_8601(text: &str) -> Option<String> {
+        let (date, time) = match text.strip_prefix('P')?.split_once('T') {
+            Some((date, time)) => (date, time),
+            None => (text.strip_prefix('P')?, ""),
+        };
+        let of_date = parts(date, &[('W', "w"), ('D', "d")])?;
+        let of_time = parts(time, &[('H', "h"), ('M', "m"), ('S', "s")])?;
+        let all = [of_date, of_time].concat();
+        (!all.is_empty()).then(|| all.join(" "))
+    }
+
     /// Reads a written one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let length = humantime::parse_duration(text).ok()?;
@@ -84,6 +97,18 @@ impl Span {
         let mut known = UNITS.iter().map(|(name, _)| *name);
         Some(Self(length, known.find(|name| *name == unit)))
     }
+}
+
+/// Returns the numbers of a part of a duration of ISO 8601, with the units of this one.
+fn parts(text: &str, units: &[(char, &str)]) -> Option<Vec<String>> {
+    let each = text.split_inclusive(|c: char| !c.is_ascii_digit());
+    each.map(|part| {
+        let (end, digits) = part.chars().next_back().zip(part.get(..part.len() - 1))?;
+        let (_, unit) = units.iter().find(|(designator, _)| *designator == end)?;
+        let number: u32 = digits.parse().ok()?;
+        Some(format!("{number}{unit}"))
+    })
+    .collect()
 }
 
 impl PartialEq for Span {
@@ -178,6 +203,31 @@ mod tests {
         ] {
             let span: Span = serde_json::from_value(text.into()).unwrap();
             assert_eq!(span.to_string(), text);
+        }
+    }
+
+    /// J9: durations of ISO 8601 are read to write them in this form.
+    #[test]
+    fn iso_8601_is_written_with_units() {
+        for (text, written) in [
+            ("PT8H", Some("8h")),
+            ("PT1H30M", Some("1h 30m")),
+            ("P7D", Some("7d")),
+            ("P1DT12H", Some("1d 12h")),
+            ("P1M", None),
+            ("P1Y", None),
+            ("P", None),
+            ("PT", None),
+            ("PT8", None),
+            ("PTH", None),
+            ("PT8\u{e9}", None),
+            ("8h", None),
+        ] {
+            let found = Span::from_iso_8601(text);
+            assert_eq!(found.as_deref(), written, "{text}");
+            if let Some(written) = written {
+                assert!(Span::parse(written).is_some(), "{written}");
+            }
         }
     }
 

@@ -291,7 +291,7 @@ mod tests {
                 ),
                 (
                     "portcullis.toml:12: resource[0].upstream is a string",
-                    "write upstream = { http = \"…\" }",
+                    "write upstream = { http = \"http://127.0.0.1:8000/mcp\" }",
                 ),
                 (
                     "portcullis.toml:13: resource[0].required_scope is not a known key",

@@ -47,7 +47,7 @@ pub(crate) fn run(
     };
     let has_passed_socket = passed.is_some();
     let listener = passed.map_or_else(
-        || bind(plan.listen, "--listen"),
+        || bind(plan.listen, "`listen` or --listen"),
         |passed| Ok(passed.into_listener()),
     )?;
     let admin = plan

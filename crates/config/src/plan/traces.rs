@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy, UrlPolicyError};
 use portcullis_guard::trace::{ClientTrace, TraceSettings};
 use portcullis_telemetry::ExportSettings;
 use url::Url;
@@ -82,12 +82,15 @@ fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
              \"http://127.0.0.1:4318\""
         );
     }
-    UrlPolicy::Operator.check(&endpoint).with_context(|| {
-        format!(
+    match UrlPolicy::Operator.check(&endpoint) {
+        Err(UrlPolicyError::Scheme) => bail!(
             "traces.endpoint = {shown:?} must be https, or http on loopback; run a collector on this host, and write \
              \"http://127.0.0.1:4318\""
-        )
-    })?;
+        ),
+        checked => {
+            checked.with_context(|| format!("traces.endpoint = {shown:?} cannot be used"))?
+        }
+    }
     if endpoint.path() == "/" {
         endpoint.set_path(DEFAULT_PATH);
     }

@@ -36,6 +36,12 @@ pub(super) fn fix(
 ) -> Option<String> {
     let last = last_name(key);
     let text = value.and_then(Value::as_str);
+    if let Some(text) = text.filter(|_| schema::keys_of(key).contains(&"requests")) {
+        let (requests, per) = rate(text)?;
+        return Some(format!(
+            "write {last} = {{ requests = {requests}, per = \"{per}\" }}"
+        ));
+    }
     match (schema::type_name(key)?, found, text) {
         ("integer", _, Some(text)) if text.trim().parse::<i64>().is_ok() => {
             Some("write it without quotes".to_owned())
@@ -67,6 +73,16 @@ pub(super) fn fix(
         }
         _ => None,
     }
+}
+
+/// Returns the number and the time of a rate as other programs write it, such as `10r/s` and `100
+/// per minute`.
+fn rate(text: &str) -> Option<(u32, String)> {
+    let (requests, unit) = text.split_once('/').or_else(|| text.split_once(" per "))?;
+    let requests = requests.trim().trim_end_matches("r").trim_end().parse();
+    let per = format!("1{}", unit.trim());
+    Span::parse(&per)?;
+    Some((requests.ok()?, per))
 }
 
 /// Returns how to have the default of an integer for which a word is written. Empty for others.

@@ -143,6 +143,10 @@ fn unknown_value(
         };
         return format!("{key} has the unknown member {member}; {fix}");
     }
+    if known.contains(&"http") && is_plain_url(name) && places.variable(key).is_none() {
+        let url = toml_text::string(name);
+        return format!("{key} is a string; write {last} = {{ http = {url} }}");
+    }
     // These values are written as tables.
     for (form, is_meant) in [
         ("http", name.contains("://")),
@@ -291,6 +295,9 @@ fn or_seconds(number: u128) -> String {
 /// Returns what to write instead of a text that is not a duration.
 fn duration_fix(key: &KeyPath, root: &Value, places: &Places) -> String {
     let number = get(root, key).and_then(Value::as_str);
+    if let Some(length) = number.and_then(Span::from_iso_8601) {
+        return format!("write it with units, as \"{length}\"");
+    }
     let number = number.and_then(|text| text.trim().parse::<u128>().ok());
     let seconds = number.map(or_seconds).unwrap_or_default();
     let example = match (example(key, places), schema::example(key)) {

@@ -40,8 +40,8 @@ pub(super) fn check(config: &Config, broker: Option<&Issuer>, errors: &mut Diagn
             errors.add(
                 "auth",
                 format!(
-                    "auth = \"none\" lets anyone use {:?}, and listen = \"{}\" is open to the network; listen on 127.0.0.1, or set \
-                     dangerous_allow_unauthenticated_network = true",
+                    "auth = \"none\" lets anyone use {:?}, and listen = \"{}\" is open to the network; remove auth to require tokens, \
+                     or listen on 127.0.0.1; if everyone in that network may use it, set dangerous_allow_unauthenticated_network = true",
                     resource.endpoint, config.listen
                 ),
             );

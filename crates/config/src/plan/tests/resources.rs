@@ -134,7 +134,8 @@ fn no_authorization_stays_on_loopback() {
     let open = off.replace("127.0.0.1:0", "0.0.0.0:0");
     let message = format!("{:#}", check(&open).err().expect("an error"));
     assert!(
-        message.contains("dangerous_allow_unauthenticated_network = true"),
+        message.contains("remove auth to require tokens")
+            && message.contains("dangerous_allow_unauthenticated_network = true"),
         "{message}"
     );
     assert!(

@@ -82,13 +82,32 @@ fn warn_of_wide_proxies(config: &Config, warnings: &mut Vec<String>) {
 /// Warns of plain HTTP on all addresses. With a `base_url` on loopback, there is another warning.
 fn open_listener(config: &Config, base_url: &Url) -> Option<String> {
     let is_open = config.listen.ip().is_unspecified() && !is_loopback(base_url);
-    (is_open && config.tls.is_none() && config.trusted_proxies.is_empty()).then(|| {
+    if !is_open || config.tls.is_some() {
+        return None;
+    }
+    let mut proxies = config.trusted_proxies.iter();
+    let fix = if proxies.len() == 0 {
+        "set [tls], or listen on the address to which the TLS proxy connects, or name the proxy in trusted_proxies".to_owned()
+    } else if proxies.all(|proxy| is_on_this_machine(proxy)) {
+        let port = config.listen.port();
         format!(
-            "listen = \"{}\" serves plain http on all addresses, so that others on the network can read tokens; set [tls], or \
-             listen on the address to which the TLS proxy connects, or name the proxy in trusted_proxies",
-            config.listen
+            "only a proxy on this machine is in trusted_proxies: write listen = \"127.0.0.1:{port}\""
         )
-    })
+    } else {
+        return None;
+    };
+    Some(format!(
+        "listen = \"{}\" serves plain http on all addresses, so that others on the network can read tokens; {fix}",
+        config.listen
+    ))
+}
+
+/// Whether a trusted proxy, an address or a network, is this machine.
+fn is_on_this_machine(proxy: &str) -> bool {
+    let (address, _) = proxy.split_once('/').unwrap_or((proxy, ""));
+    address
+        .parse::<IpAddr>()
+        .is_ok_and(|address| address.is_loopback())
 }
 
 /// Warns of a `base_url` at whose port or address nothing listens, or plain HTTP is served.

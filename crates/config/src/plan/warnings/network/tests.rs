@@ -431,3 +431,32 @@ fn places_of_other_servers_are_named() {
         assert_eq!(own(issuer), Vec::<String>::new(), "{issuer}");
     }
 }
+
+/// J9: a proxy on this machine alone does not need a listener on all addresses.
+#[test]
+fn a_local_proxy_needs_no_open_listener() {
+    let open = |more, is_container| {
+        let setup = Setup {
+            listen: "0.0.0.0:3000",
+            upstream: "http://mcp:8000/mcp",
+            more,
+            ..BEHIND_PROXY
+        };
+        warned(setup, is_container)
+    };
+    for local in [
+        "trusted_proxies = [\"127.0.0.1\"]",
+        "trusted_proxies = [\"127.0.0.0/8\", \"::1\"]",
+    ] {
+        let found = open(local, false);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].ends_with("write listen = \"127.0.0.1:3000\""));
+        assert_eq!(open(local, true), Vec::<String>::new());
+    }
+    for remote in [
+        "trusted_proxies = [\"127.0.0.1\", \"10.0.0.5\"]",
+        "trusted_proxies = [\"10.0.0.0/8\"]",
+    ] {
+        assert_eq!(open(remote, false), Vec::<String>::new());
+    }
+}
