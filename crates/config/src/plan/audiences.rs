@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use portcullis_metadata::ResourceUri;
 use portcullis_verifier::{ApplicationAudience, AudienceName, FurtherAudience};
 use url::Url;
@@ -63,7 +63,7 @@ pub(super) fn of_issuer(
         for name in names {
             found.extend(
                 errors
-                    .take("audiences", parse(name))
+                    .take("audiences", parse(name, &issuer.issuer, resource))
                     .map(|name| FurtherAudience {
                         resource: resource.clone(),
                         name,
@@ -135,10 +135,15 @@ fn key(name: &str) -> String {
     name.trim_end_matches('/').to_ascii_lowercase()
 }
 
-fn parse(text: &str) -> anyhow::Result<AudienceName> {
+fn parse(text: &str, issuer: &str, resource: &ResourceUri) -> anyhow::Result<AudienceName> {
     if let Ok(name) = ApplicationAudience::parse(text) {
         return Ok(AudienceName::Application(name));
     }
+    ensure!(
+        text != "account" || !issuer.contains("/realms/"),
+        "audiences has \"account\", which tokens for every client of the realm have by default; add an audience mapper for \
+         \"{resource}\" in Keycloak (docs/use/keycloak.md), and remove audiences"
+    );
     let url = ResourceUri::parse(text).with_context(|| {
         format!(
             "audiences has {:?}; each entry is an absolute URL of the same resource, or the issuer's own name for it: a UUID \

@@ -5,31 +5,38 @@
 //! `iss` and `aud`, <https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens> for
 //! the template and the token versions,
 //! <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud> for
-//! the hosts.
+//! the hosts and the portals of national clouds.
 
-use crate::{file::Issuer, shown_url};
+use crate::{
+    file::{Issuer, Validation},
+    shown_url,
+};
 use anyhow::{bail, ensure};
 use portcullis_metadata::syntax::is_uuid;
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
-/// The issuer hosts of a cloud.
+/// The issuer hosts of a cloud, and where its applications are registered.
 struct Cloud {
     host_v1: &'static str,
     host_v2: &'static str,
+    portal: &'static str,
 }
 
 const GLOBAL: Cloud = Cloud {
     host_v1: "sts.windows.net",
     host_v2: "login.microsoftonline.com",
+    portal: "https://entra.microsoft.com",
 };
 const US_GOVERNMENT: Cloud = Cloud {
     host_v1: GLOBAL.host_v1,
     host_v2: "login.microsoftonline.us",
+    portal: "https://portal.azure.us",
 };
 const CHINA: Cloud = Cloud {
     host_v1: "sts.chinacloudapi.cn",
     host_v2: "login.partner.microsoftonline.cn",
+    portal: "https://portal.azure.cn",
 };
 /// All clouds, the global one first: another one shares its host of version 1.0.
 const CLOUDS: [&Cloud; 3] = [&GLOBAL, &US_GOVERNMENT, &CHINA];
@@ -56,6 +63,13 @@ pub(super) fn issuer_in_cloud_of(url: &str, tenant: &str) -> String {
 pub(super) fn in_national_cloud(url: &str) -> Option<(String, String)> {
     let tenant = Tenant::of(url).filter(|known| known.cloud.host_v2 != GLOBAL.host_v2)?;
     Some((tenant.tenant_id().to_owned(), tenant.issuer_v2()))
+}
+
+/// Returns where the applications of the cloud of a URL are registered, and the same of the global
+/// cloud.
+pub(super) fn portals(url: &str) -> (&'static str, &'static str) {
+    let cloud = Tenant::of(url).map_or(&GLOBAL, |known| known.cloud);
+    (cloud.portal, GLOBAL.portal)
 }
 
 /// Returns whether a URL is one of Entra.
@@ -121,6 +135,23 @@ fn problem(issuer: &str) -> Option<String> {
 fn can_be_b2c(issuer: &str) -> bool {
     let is_of_policy = Url::parse(issuer).is_ok_and(|url| url.path().starts_with("/tfp/"));
     is_of_policy || issuer.ends_with("/v2.0/")
+}
+
+/// Returns the warning about an issuer of version 2.0 without the client ID of the application,
+/// which all its tokens have as `aud`.
+pub(super) fn audience_warning(issuer: &Issuer, key: &str) -> Option<String> {
+    let tenant = Tenant::of(&issuer.issuer)?;
+    let is_of_v2 = tenant.version == Version::V2 && tenant.issuer_problem(&issuer.issuer).is_none();
+    let mut audiences = issuer.audiences.names();
+    let is_named = audiences.any(|audience| ApplicationAudience::parse(audience).is_ok());
+    // The response of an introspection endpoint is not one of Entra ID.
+    let is_checked = issuer.validate != Validation::Introspection;
+    (is_of_v2 && is_checked && !is_named).then(|| {
+        format!(
+            "{key}.audiences lacks the client ID of the application, which all tokens of version 2.0 have as `aud` in place of the \
+             resource URL, so that every token is rejected; write audiences = [\"<application (client) ID>\"]"
+        )
+    })
 }
 
 /// Returns what `check` explains about the Entra issuers of a configuration.
@@ -232,25 +263,15 @@ impl Tenant {
         }
     }
 
-    /// Returns a note for an issuer whose audience is not configured.
+    /// Returns a note for an issuer of version 1.0 whose audience is not configured. The application
+    /// ID URI can be any URI.
     fn audience_note(&self, issuer: &Issuer) -> Option<String> {
-        let mut audiences = issuer.audiences.names();
-        let is_named = match self.version {
-            Version::V2 => audiences.any(|audience| ApplicationAudience::parse(audience).is_ok()),
-            // The application ID URI can be any URI.
-            Version::V1 => audiences.next().is_some(),
-        };
-        let note = match self.version {
-            Version::V2 => {
-                "is the client ID of the application, and not the resource URL; write audiences = \
-                 [\"<application (client) ID>\"]"
-            }
-            Version::V1 => {
-                "is the application ID URI; unless that is the resource URL, write audiences = \
-                 [\"api://<application (client) ID>\"]"
-            }
-        };
-        (!is_named).then(|| format!(".audiences: `aud` in these tokens {note}"))
+        let is_named = issuer.audiences.names().next().is_some();
+        (self.version == Version::V1 && !is_named).then(|| {
+            ".audiences: `aud` in these tokens is the application ID URI; unless that is the resource URL, write audiences = \
+             [\"api://<application (client) ID>\"]"
+                .to_owned()
+        })
     }
 }
 
@@ -366,17 +387,55 @@ mod tests {
         );
     }
 
-    /// C6: without the application's name in `audiences`, the line to write is shown.
+    /// C6, J9: without the application's name in `audiences`, no token of version 2.0 is accepted.
     #[test]
-    fn audiences_are_explained() {
+    fn missing_audiences_are_named() {
         let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
-        let notes = notes(&[issuer(&v2, "")]);
-        assert!(
-            notes
-                .iter()
-                .any(|note| note.contains("audiences = [\"<application (client) ID>\"]")),
-            "{notes:?}"
-        );
+        for audiences in ["", "\"https://mcp.example.com/mcp\""] {
+            let warning = audience_warning(&issuer(&v2, audiences), "issuer[0]").unwrap();
+            assert!(
+                warning.starts_with("issuer[0].audiences lacks the client ID"),
+                "{warning}"
+            );
+            assert!(
+                warning.ends_with("write audiences = [\"<application (client) ID>\"]"),
+                "{warning}"
+            );
+        }
+        let other = [
+            issuer(&v2, "\"11112222-bbbb-3333-cccc-4444dddd5555\""),
+            issuer(&v2, "\"api://mcp\", \"https://mcp.example.com/mcp\""),
+            issuer(&format!("{v2}/"), ""),
+            issuer(&format!("https://sts.windows.net/{ID}/"), ""),
+            issuer("https://auth.example.com/v2.0", ""),
+        ];
+        for other in other {
+            assert_eq!(
+                audience_warning(&other, "issuer[0]"),
+                None,
+                "{}",
+                other.issuer
+            );
+        }
+        let mut introspected = issuer(&v2, "");
+        introspected.validate = Validation::Introspection;
+        assert_eq!(audience_warning(&introspected, "issuer[0]"), None);
+    }
+
+    /// J9: the applications of a national cloud are registered in its own portal.
+    #[test]
+    fn clouds_have_portals() {
+        for (host, portal) in [
+            ("login.microsoftonline.com", "https://entra.microsoft.com"),
+            ("login.microsoftonline.us", "https://portal.azure.us"),
+            (
+                "login.partner.microsoftonline.cn",
+                "https://portal.azure.cn",
+            ),
+            ("127.0.0.1:9000", "https://entra.microsoft.com"),
+        ] {
+            assert_eq!(portals(&format!("https://{host}/{ID}/v2.0")).0, portal);
+        }
     }
 
     /// C6: in version 1.0, the application ID URI can be any URI. The note is therefore given only

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
 use portcullis_jose::{Algorithm, AlgorithmSet, MAX_KEYS};
-use portcullis_metadata::{JwkSet, syntax::is_https_or_loopback_http};
+use portcullis_metadata::{
+    JwkSet,
+    syntax::{is_https_or_loopback_http, is_loopback},
+};
 use portcullis_verifier::{
     IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
 };
@@ -251,6 +254,7 @@ fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
             shown_url(text)
         );
     }
+    check_https(text)?;
     portcullis_metadata::Issuer::parse(text).with_context(|| {
         let example = match ascii_form(text) {
             Some(ascii) => format!("probably {ascii:?}"),
@@ -268,6 +272,25 @@ pub(super) fn check_text(issuer: &str) -> anyhow::Result<()> {
     ensure!(
         issuer.trim() == issuer,
         "{:?} has a space at its start or end; remove it",
+        shown_url(issuer)
+    );
+    Ok(())
+}
+
+/// Rejects an issuer with plain http on another host than loopback. Its tokens have that URL, so
+/// that another one here would not fit them.
+pub(super) fn check_https(issuer: &str) -> anyhow::Result<()> {
+    let Ok(url) = Url::parse(issuer) else {
+        return Ok(());
+    };
+    let setting = match url.path().contains("/realms/") {
+        true => " (Keycloak: KC_HOSTNAME or --hostname)",
+        false => "",
+    };
+    ensure!(
+        url.scheme() != "http" || is_loopback(&url),
+        "issuer = {:?} is plain http, which is accepted on loopback only; give the authorization server an https address{setting}, which its \
+         tokens then have as `iss`, and write that",
         shown_url(issuer)
     );
     Ok(())

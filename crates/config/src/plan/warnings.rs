@@ -10,6 +10,7 @@ mod names;
 mod network;
 mod paths;
 mod patterns;
+mod requested_scopes;
 mod routes;
 pub(super) mod shared_address;
 
@@ -107,14 +108,16 @@ fn warn_of_resource(
         }
     }
     routes::warn(resource, key, warnings);
+    let supported = &resource.metadata.scopes_supported;
     let is_entra = entra_scopes::are_all(resource, issuers);
     if is_entra {
         entra_scopes::warn(&needed, warnings);
+        entra_scopes::warn_of_supported(supported, &needed, key, warnings);
     }
     let has_warning =
         |scope: &str| scope.contains(',') || (is_entra && entra_scopes::problem(scope).is_some());
-    let supported = &resource.metadata.scopes_supported;
-    for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
+    let are_requested = !supported.is_empty() && requested_scopes::are_all(resource, issuers);
+    for (key, scopes) in needed.iter().filter(|_| are_requested) {
         for scope in scopes
             .filter(|scope| !has_warning(scope))
             .in_listed_form(supported)

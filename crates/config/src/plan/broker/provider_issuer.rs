@@ -10,7 +10,12 @@ use portcullis_metadata::{
 use crate::{
     Diagnostics,
     file::BrokerProvider,
-    plan::{entra, issuers::check_text, keycloak_pages, known_issuers, url_fix::ascii_form},
+    plan::{
+        entra,
+        issuers::{check_https, check_text},
+        keycloak_pages, known_issuers,
+        url_fix::ascii_form,
+    },
     shown_url,
 };
 
@@ -18,7 +23,7 @@ use crate::{
 const PERSONAL_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
 pub(super) const GOOGLE: &str = "https://accounts.google.com";
-const GITHUB: &str = "https://github.com";
+pub(super) const GITHUB: &str = "https://github.com";
 
 /// Where the users of a provider are.
 pub(super) struct Source {
@@ -219,6 +224,7 @@ fn of_others(kind: ProviderKind, configured: Option<&str>) -> anyhow::Result<Iss
 fn parse(text: &str) -> anyhow::Result<Issuer> {
     check_text(text)?;
     keycloak_pages::check(text)?;
+    check_https(text)?;
     Issuer::parse(text).with_context(|| {
         let meant = ascii_form(text).map(|ascii| format!(", probably {ascii:?}"));
         format!(

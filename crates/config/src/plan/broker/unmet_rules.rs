@@ -2,6 +2,7 @@
 
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_uuid;
+use url::Url;
 
 use super::unmapped_claims::first_name;
 use crate::{file::BrokerProvider, plan::warnings::claim_values, toml_text};
@@ -68,6 +69,7 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
         ProviderKind::Google => of_google,
         ProviderKind::GitHub => of_github,
         ProviderKind::Entra => of_entra,
+        ProviderKind::Okta => of_okta,
         _ => |_: &Rule<'_>, _: &BrokerProvider| Vec::new(),
     };
     for rule in rules(provider, key) {
@@ -228,6 +230,27 @@ fn of_entra(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
         ),
         _ => Vec::new(),
     }
+}
+
+/// At the org authorization server of Okta, `groups` is requested by the scope of the same name. At
+/// a custom one, whose issuer has a path, administrators choose the scopes with which it is sent.
+fn of_okta(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
+    const DEFAULT_SCOPES: [&str; 4] = ["openid", "profile", "email", "offline_access"];
+    let issuer = provider.issuer.as_deref().map(Url::parse);
+    let is_of_organization = matches!(issuer, Some(Ok(url)) if url.path() == "/");
+    let mut scopes: Vec<&str> = provider.scopes.iter().map(String::as_str).collect();
+    if rule.claim != "groups" || !is_of_organization || scopes.contains(&"groups") {
+        return Vec::new();
+    }
+    if scopes.is_empty() {
+        scopes.extend(DEFAULT_SCOPES);
+    }
+    scopes.push("groups");
+    vec![format!(
+        "{}.claim = \"groups\" is only sent with the scope \"groups\", so that no user meets the rule; write scopes = {scopes:?} \
+         in the provider",
+        rule.key
+    )]
 }
 
 impl Rule<'_> {

@@ -52,7 +52,8 @@ pub(in crate::plan) fn warnings(
 
 /// Warns of rules about claims that do not identify a user or an organization for certain.
 fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    let (problem, fix) = match ProviderKind::from(provider.kind) {
+    let kind = ProviderKind::from(provider.kind);
+    let (problem, fix) = match kind {
         ProviderKind::Entra => (
             "administrators of any tenant can set it for their users and guests",
             "use \"groups\", \"roles\" or \"oid\"",
@@ -77,10 +78,15 @@ fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut V
         .iter()
         .enumerate()
         .filter_map(|(number, grant)| Some((format!("grant[{number}]"), grant.claim.as_deref()?)));
-    for (rule, claim) in allow
-        .chain(grants)
-        .filter(|(_, claim)| MUTABLE.contains(claim))
-    {
+    for (rule, claim) in allow.chain(grants) {
+        let (problem, fix) = match (kind, claim) {
+            (ProviderKind::GitHub, "orgs") => (
+                "organizations can change their names, and others can take them then",
+                "use \"org_ids\"",
+            ),
+            _ if MUTABLE.contains(&claim) => (problem, fix),
+            _ => continue,
+        };
         warnings.push(format!(
             "{key}.{rule}.claim = {claim:?} decides by a claim that is not certain: {problem}; {fix}"
         ));

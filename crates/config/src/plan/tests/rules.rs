@@ -289,8 +289,10 @@ fn scopes_of_requests_at_entra_are_named() {
         let text = GOOD.replace(KEYCLOAK, issuer);
         let text = text.replace("required_scopes = [\"mcp:tools\"]", lines);
         let plan = check(&text).unwrap();
-        let texts: Vec<String> = plan.warnings.into_iter().map(|found| found.text).collect();
-        texts
+        let texts = plan.warnings.into_iter().map(|found| found.text);
+        // An audience of Entra ID would need required scopes.
+        let of_resource = texts.filter(|text| !text.starts_with("issuer[0].audiences"));
+        of_resource.collect::<Vec<String>>()
     };
     for (lines, key, fix) in [
         (
@@ -343,6 +345,88 @@ fn scopes_of_requests_at_entra_are_named() {
     }
     let sound = format!("required_scopes = [\"tools\"]\nscopes_supported = [\"{LONG}\"]");
     assert_eq!(warned(&entra, &sound), Vec::<String>::new());
+}
+
+/// Returns the warnings about scopes in [`GOOD`] with this issuer and these lines of the resource.
+fn warnings_of_scopes(issuer: &str, lines: &str) -> Vec<String> {
+    let text = GOOD.replace("issuer = \"https://auth.example.com/realms/prod\"", issuer);
+    let text = text.replace("required_scopes = [\"mcp:tools\"]", lines);
+    let warnings = check(&text).unwrap().warnings.into_iter();
+    let texts = warnings.map(|found| found.text);
+    texts
+        .filter(|text| text.contains("scope") && text.starts_with("resource[0]"))
+        .collect()
+}
+
+/// C6, J9: roles that count as scopes are assigned, and clients do not request them.
+#[test]
+fn roles_are_not_requested() {
+    const ENTRA: &str = "issuer = \"https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0\"\n\
+                         audiences = [\"11112222-bbbb-3333-cccc-4444dddd5555\"]";
+    const KEYCLOAK: &str = "issuer = \"https://auth.example.com/realms/prod\"";
+    for lines in [
+        "required_scopes = [\"Mcp.Tools\"]\nscopes_supported = [\"api://mcp/.default\"]",
+        "required_scopes = [\"read\"]\nscopes_supported = [\"read\"]\n\
+         rule = [{ method = \"tools/call\", scopes = [\"Mcp.Tools\"] }]",
+    ] {
+        for silent in [
+            format!("{ENTRA}\nscope_claims = [\"roles\"]"),
+            format!("{KEYCLOAK}\nscope_claims = [\"permissions\", \"/realm_access/roles\"]"),
+            format!("{ENTRA}\nscope_claims = [\"roles\"]\n[[issuer]]\n{KEYCLOAK}"),
+        ] {
+            assert_eq!(warnings_of_scopes(&silent, lines), Vec::<String>::new());
+        }
+        for requested in [
+            KEYCLOAK.to_owned(),
+            format!("{KEYCLOAK}\nscope_claims = [\"permissions\", \"/permissions\"]"),
+        ] {
+            let found = warnings_of_scopes(&requested, lines);
+            assert_eq!(found.len(), 1, "{found:#?}");
+            assert!(found[0].contains("has \"Mcp.Tools\", which is missing in scopes_supported"));
+        }
+    }
+}
+
+/// C6, J9: the short form of a required scope cannot be requested from Entra ID.
+#[test]
+fn short_forms_in_requests_to_entra_are_named() {
+    const ENTRA: &str = "issuer = \"https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0\"\n\
+                         audiences = [\"11112222-bbbb-3333-cccc-4444dddd5555\"]";
+    const KEYCLOAK: &str = "issuer = \"https://auth.example.com/realms/prod\"";
+    const SHORT: &str = "required_scopes = [\"mcp.tools\"]\nscopes_supported = [\"mcp.tools\"]";
+    let found = warnings_of_scopes(ENTRA, SHORT);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0]
+            .starts_with("resource[0].scopes_supported has \"mcp.tools\", which Entra ID takes")
+    );
+    assert!(
+        found[0].contains("write \"api://<application ID>/mcp.tools\" there"),
+        "{found:#?}"
+    );
+    let of_rule = "required_scopes = [\"a\"]\nscopes_supported = [\"api://mcp/a\", \"b\"]\n\
+                   rule = [{ method = \"tools/call\", scopes = [\"b\"] }]";
+    assert_eq!(warnings_of_scopes(ENTRA, of_rule).len(), 1);
+    for (issuer, lines) in [
+        (KEYCLOAK, SHORT),
+        (&*format!("{ENTRA}\n[[issuer]]\n{KEYCLOAK}"), SHORT),
+        (&*format!("{ENTRA}\nscope_claims = [\"roles\"]"), SHORT),
+        (
+            ENTRA,
+            "required_scopes = [\"mcp.tools\"]\nscopes_supported = [\"api://mcp/mcp.tools\", \"profile\", \"User.Read\", \
+             \"https://graph.microsoft.com/User.Read\"]",
+        ),
+        (
+            ENTRA,
+            "required_scopes = [\"profile\"]\nscopes_supported = [\"profile\"]",
+        ),
+    ] {
+        assert_eq!(
+            warnings_of_scopes(issuer, lines),
+            Vec::<String>::new(),
+            "{issuer} {lines}"
+        );
+    }
 }
 
 /// B7, J9: scopes of a rule or a route that all tokens have, because of a reversed pair, are named.

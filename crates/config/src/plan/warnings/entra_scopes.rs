@@ -13,6 +13,8 @@ use crate::{
 
 /// What requests all scopes of an application.
 const DEFAULT: &str = ".default";
+/// The scopes that Entra ID expects without the name of an application.
+const OPENID: &[&str] = &["openid", "profile", "email", "offline_access"];
 
 /// Whether all tokens of a resource are those of Entra ID, and their scopes are only in `scp`.
 pub(super) fn are_all(resource: &ResourcePlan, issuers: &[Issuer]) -> bool {
@@ -36,6 +38,34 @@ pub(super) fn warn(needed: &[(String, &Scopes)], warnings: &mut Vec<String>) {
             Some(format!("{key} has {scope:?}, {problem}"))
         });
         warnings.extend(problems);
+    }
+}
+
+/// Adds a warning about each required scope that `scopes_supported` has in the short form.
+///
+/// Without the name of an application, Entra ID looks for a scope in Microsoft Graph. A scope that
+/// nothing requires can be one of Microsoft Graph.
+pub(super) fn warn_of_supported(
+    supported: &[String],
+    needed: &[(String, &Scopes)],
+    key: &str,
+    warnings: &mut Vec<String>,
+) {
+    let is_needed = |name: &str| {
+        let mut all = needed.iter().flat_map(|(_, scopes)| scopes.iter());
+        all.any(|scope| scope == name)
+    };
+    let is_short = |name: &str| {
+        !name.contains(['/', ',']) && !OPENID.contains(&name) && problem(name).is_none()
+    };
+    for name in supported
+        .iter()
+        .filter(|name| is_short(name) && is_needed(name))
+    {
+        warnings.push(format!(
+            "{key}.scopes_supported has {name:?}, which Entra ID takes for a scope of Microsoft Graph in requests, because it \
+             names no application; write \"api://<application ID>/{name}\" there, and {name:?} only where it is required"
+        ));
     }
 }
 

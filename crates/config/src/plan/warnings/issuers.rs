@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     Config,
-    file::Issuer,
+    file::{Issuer, Validation},
     plan::{entra, known_issuers},
     shown_url,
 };
@@ -18,6 +18,9 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         let key = format!("issuer[{position}].issuer");
         let twin = twin(issuer, &config.issuer[..position], &key);
         warnings.extend(twin.or_else(|| doubt(&issuer.issuer, &key)));
+        let table = format!("issuer[{position}]");
+        warnings.extend(entra::audience_warning(issuer, &table));
+        warnings.extend(other_algorithms(issuer, &table));
         for (name, url) in [
             ("jwks_uri", &issuer.jwks_uri),
             ("introspection_endpoint", &issuer.introspection_endpoint),
@@ -53,6 +56,30 @@ fn twin(issuer: &Issuer, earlier: &[Issuer], key: &str) -> Option<String> {
          the two; remove the other, which is not the `issuer` in the metadata",
         shown_url(&issuer.issuer)
     ))
+}
+
+/// The providers that sign with RS256 only: <https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols-oidc>,
+/// <https://developer.okta.com/docs/reference/api/oidc/#access-token-header> and
+/// <https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html>.
+const RS256_ONLY: &[(ProviderKind, &str)] = &[
+    (ProviderKind::Entra, "Entra ID"),
+    (ProviderKind::Okta, "Okta"),
+    (ProviderKind::Cognito, "Cognito"),
+];
+
+/// Returns the warning about algorithms without the one with which the provider signs.
+fn other_algorithms(issuer: &Issuer, key: &str) -> Option<String> {
+    let of_host = known_issuers::provider(&Url::parse(&issuer.issuer).ok()?)?;
+    let (_, name) = RS256_ONLY.iter().find(|(kind, _)| *kind == of_host)?;
+    let algorithms = &issuer.algorithms;
+    // An empty list is an error, and introspection has a warning of its own.
+    let is_checked = issuer.validate != Validation::Introspection && !algorithms.is_empty();
+    let has_rs256 = algorithms.iter().any(|algorithm| algorithm == "RS256");
+    (is_checked && !has_rs256).then(|| {
+        format!(
+            "{key}.algorithms lacks \"RS256\", with which {name} signs, so that every token is rejected; remove algorithms"
+        )
+    })
 }
 
 /// Returns an issuer without the slash at its end, and with scheme and host in lower case. Paths
@@ -130,6 +157,46 @@ mod tests {
             ("https://kc.example.com", ProviderKind::Oidc),
         ] {
             assert_eq!(warned(issuer, kind), None, "{issuer}");
+        }
+    }
+
+    /// J9: algorithms with which a provider does not sign are named. Those of Auth0 and Keycloak
+    /// can be chosen.
+    #[test]
+    fn algorithms_without_that_of_the_provider_are_named() {
+        let warned = |issuer: &str, algorithms: &[&str]| {
+            let mut issuer = Issuer::new(issuer);
+            issuer.algorithms = algorithms.iter().map(|&name| name.to_owned()).collect();
+            other_algorithms(&issuer, "issuer[0]")
+        };
+        let fixed = [
+            (
+                "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0",
+                "Entra ID",
+            ),
+            ("https://example.okta.com/oauth2/default", "Okta"),
+            (
+                "https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI",
+                "Cognito",
+            ),
+        ];
+        for (issuer, name) in fixed {
+            let warning = warned(issuer, &["ES256", "PS256"]).unwrap();
+            assert_eq!(
+                warning,
+                format!(
+                    "issuer[0].algorithms lacks \"RS256\", with which {name} signs, so that every token is rejected; remove \
+                     algorithms"
+                )
+            );
+            assert_eq!(warned(issuer, &["ES256", "RS256"]), None, "{issuer}");
+            assert_eq!(warned(issuer, &[]), None, "{issuer}");
+        }
+        for issuer in [
+            "https://example.eu.auth0.com/",
+            "https://auth.example.com/realms/prod",
+        ] {
+            assert_eq!(warned(issuer, &["ES256"]), None, "{issuer}");
         }
     }
 

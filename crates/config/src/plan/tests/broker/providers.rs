@@ -165,6 +165,131 @@ fn public_providers_need_rules() {
     }
 }
 
+/// ST6, J9: names of organizations can be taken by others at GitHub, in `allow` and `grant`.
+#[test]
+fn names_of_organizations_are_not_certain() {
+    let warned = |rules: &str| {
+        let lines = format!("scopes = [\"read:org\"]\n{rules}");
+        let plan = provider("github", &lines).unwrap();
+        let found: Vec<String> = warnings(&plan).into_iter().map(str::to_owned).collect();
+        found
+    };
+    let found = warned(
+        "allow = [{ claim = \"orgs\", one_of = [\"example\"] }]\n\
+         grant = [{ claim = \"orgs\", one_of = [\"example\"], scopes = [\"mcp:tools\"] }]",
+    );
+    for key in ["allow[0]", "grant[0]"] {
+        let start = format!("broker.provider[0].{key}.claim = \"orgs\" decides by a claim");
+        let is_named =
+            |text: &&String| text.starts_with(&start) && text.ends_with("use \"org_ids\"");
+        assert_eq!(found.iter().filter(is_named).count(), 1, "{found:#?}");
+    }
+    let by_number = warned("allow = [{ claim = \"org_ids\", one_of = [\"9919\"] }]");
+    assert!(
+        !by_number.iter().any(|text| text.contains("certain")),
+        "{by_number:#?}"
+    );
+}
+
+/// ST6, J9: the org authorization server of Okta sends groups with a scope of that name.
+#[test]
+fn groups_of_okta_need_their_scope() {
+    const ALLOW: &str = "allow = [{ claim = \"groups\", one_of = [\"mcp-users\"] }]";
+    const GRANT: &str =
+        "grant = [{ claim = \"groups\", one_of = [\"mcp-users\"], scopes = [\"mcp:tools\"] }]";
+    let warned = |issuer: &str, lines: &str| {
+        let plan = provider("okta", &format!("issuer = \"{issuer}\"\n{lines}")).unwrap();
+        let all = warnings(&plan).into_iter();
+        let found: Vec<String> = all
+            .filter(|text| text.contains("is only sent with the scope \"groups\""))
+            .map(str::to_owned)
+            .collect();
+        found
+    };
+    for (rule, key) in [(ALLOW, "allow[0]"), (GRANT, "grant[0]")] {
+        for (scopes, fix) in [
+            (
+                "",
+                "[\"openid\", \"profile\", \"email\", \"offline_access\", \"groups\"]",
+            ),
+            ("scopes = [\"openid\"]", "[\"openid\", \"groups\"]"),
+        ] {
+            let found = warned("https://example.okta.com", &format!("{scopes}\n{rule}"));
+            assert_eq!(found.len(), 1, "{found:#?}");
+            assert!(found[0].starts_with(&format!("broker.provider[0].{key}.claim")));
+            assert!(
+                found[0].contains(&format!("write scopes = {fix}")),
+                "{found:#?}"
+            );
+        }
+    }
+    for (issuer, lines) in [
+        (
+            "https://example.okta.com",
+            &*format!("scopes = [\"openid\", \"groups\"]\n{ALLOW}"),
+        ),
+        ("https://example.okta.com/oauth2/default", ALLOW),
+        (
+            "https://example.okta.com",
+            "allow = [{ claim = \"email\", one_of = [\"a@example.com\"] }]",
+        ),
+    ] {
+        assert_eq!(
+            warned(issuer, lines),
+            Vec::<String>::new(),
+            "{issuer} {lines}"
+        );
+    }
+}
+
+/// The redirect URI is registered at the host of the provider.
+#[test]
+fn the_notes_have_the_host_of_the_provider() {
+    let github = "allow = [{ claim = \"id\", one_of = [\"583231\"] }]";
+    let entra =
+        |host: &str| format!("tenant = \"{TENANT}\"\nissuer = \"https://{host}/{TENANT}/v2.0\"");
+    for (kind, lines, page) in [
+        (
+            "github",
+            github.to_owned(),
+            "https://github.com/settings/developers",
+        ),
+        (
+            "github",
+            format!("issuer = \"https://github.corp.example.com\"\n{github}"),
+            "https://github.corp.example.com/settings/developers",
+        ),
+        (
+            "github",
+            format!("issuer = \"http://127.0.0.1:9000\"\n{github}"),
+            "https://github.com/settings/developers",
+        ),
+        (
+            "entra",
+            format!("tenant = \"{TENANT}\""),
+            "https://entra.microsoft.com: App registrations",
+        ),
+        (
+            "entra",
+            entra("login.microsoftonline.us"),
+            "https://portal.azure.us: App registrations",
+        ),
+        (
+            "entra",
+            entra("login.partner.microsoftonline.cn"),
+            "https://portal.azure.cn: App registrations",
+        ),
+    ] {
+        let plan = provider(kind, &lines).unwrap();
+        let page = format!("register it in {page}");
+        assert!(
+            plan.notes.iter().any(|note| note.contains(&page)),
+            "{:#?}",
+            plan.notes
+        );
+    }
+}
+
 /// The rules of users are those of tokens.
 #[test]
 fn rules_of_users_are_planned() {
