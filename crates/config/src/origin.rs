@@ -2,6 +2,7 @@
 
 use figment::{Figment, Metadata, Source, value::Value};
 use portcullis_broker::Lifetimes;
+use portcullis_identity_provider::ProviderKind;
 use serde::Serialize;
 use serde_json::Value as Json;
 use url::Url;
@@ -62,6 +63,10 @@ fn with_derived_defaults(config: &Config) -> Config {
         broker.page.name = broker.page.name.take().or(host);
         for provider in &mut broker.provider {
             provider.name = Some(provider.name().to_owned());
+            if provider.scopes.is_empty() {
+                let scopes = ProviderKind::from(provider.kind).default_scopes();
+                provider.scopes = scopes.into_iter().map(str::to_owned).collect();
+            }
         }
     }
     config
@@ -271,7 +276,10 @@ mod tests {
                 ("broker.page.name", "mcp.example.com".into()),
                 ("broker.provider.0.name", "google".into()),
                 ("broker.provider.0.tenant", Json::Null),
-                ("broker.provider.0.scopes", Json::Array(Vec::new())),
+                (
+                    "broker.provider.0.scopes",
+                    Json::from(vec!["openid", "profile", "email"]),
+                ),
                 ("admin", Json::Null),
             ] {
                 let row = rows.iter().find(|row| row.key == key).unwrap();

@@ -109,6 +109,9 @@ impl Profile {
     };
 }
 
+/// The scope that requests a refresh token (OpenID Connect Core section 11).
+pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
+
 const RS256: AlgorithmSet = AlgorithmSet::EMPTY.with(Algorithm::Rs256);
 
 /// All algorithms, for providers whose operator chooses one. None of them is symmetric.
@@ -127,6 +130,18 @@ impl ProviderKind {
     /// Returns the facts about this kind of provider on which this crate depends.
     pub fn quirks(self) -> &'static [Quirk] {
         self.profile().quirks
+    }
+
+    /// Returns the scopes that are requested if the settings have none. A provider of the kind
+    /// [`Oidc`](Self::Oidc) whose metadata lists scopes without `offline_access` is not asked for
+    /// that.
+    pub fn default_scopes(self) -> Vec<&'static str> {
+        let profile = self.profile();
+        let mut scopes = profile.scopes.to_vec();
+        if profile.offline_access != OfflineAccess::NotRequested {
+            scopes.push(OFFLINE_ACCESS);
+        }
+        scopes
     }
 
     pub(crate) const fn profile(self) -> &'static Profile {

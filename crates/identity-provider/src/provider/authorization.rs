@@ -7,9 +7,11 @@ use portcullis_metadata::{
 use url::Url;
 
 use super::{IdentityProvider, SignInRequest};
-use crate::{ProviderError, endpoints::Endpoints, kinds::Protocol};
-
-const OFFLINE_ACCESS: &str = "offline_access";
+use crate::{
+    ProviderError,
+    endpoints::Endpoints,
+    kinds::{OFFLINE_ACCESS, Protocol},
+};
 
 impl IdentityProvider {
     /// Returns the URL to which the browser is sent.

@@ -114,6 +114,18 @@ async fn consent_is_prompted_for_offline_access_alone() {
     assert_eq!(parameter(&url, "prompt").as_deref(), Some("consent"));
 }
 
+/// The default scopes are those that are requested.
+#[tokio::test]
+async fn default_scopes_are_requested() {
+    for kind in ProviderKind::ALL {
+        let url = Fixture::new(kind, &issuer_of(kind))
+            .authorization_url()
+            .await;
+        let requested = parameter(&url, "scope").unwrap_or_default();
+        assert_eq!(requested, kind.default_scopes().join(" "), "{kind:?}");
+    }
+}
+
 /// Every OpenID kind signs a user in by the ID token alone, except where the user API completes it.
 #[tokio::test]
 async fn each_kind_signs_a_user_in() {

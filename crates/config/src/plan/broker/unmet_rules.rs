@@ -235,7 +235,6 @@ fn of_entra(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
 /// At the org authorization server of Okta, `groups` is requested by the scope of the same name. At
 /// a custom one, whose issuer has a path, administrators choose the scopes with which it is sent.
 fn of_okta(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
-    const DEFAULT_SCOPES: [&str; 4] = ["openid", "profile", "email", "offline_access"];
     let issuer = provider.issuer.as_deref().map(Url::parse);
     let is_of_organization = matches!(issuer, Some(Ok(url)) if url.path() == "/");
     let mut scopes: Vec<&str> = provider.scopes.iter().map(String::as_str).collect();
@@ -243,7 +242,7 @@ fn of_okta(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
         return Vec::new();
     }
     if scopes.is_empty() {
-        scopes.extend(DEFAULT_SCOPES);
+        scopes.extend(ProviderKind::Okta.default_scopes());
     }
     scopes.push("groups");
     vec![format!(
