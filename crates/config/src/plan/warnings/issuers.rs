@@ -58,7 +58,8 @@ fn twin(issuer: &Issuer, earlier: &[Issuer], key: &str) -> Option<String> {
     ))
 }
 
-/// The providers that sign with RS256 only: <https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols-oidc>,
+/// The providers that sign with RS256 only:
+/// <https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols-oidc>,
 /// <https://developer.okta.com/docs/reference/api/oidc/#access-token-header> and
 /// <https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html>.
 const RS256_ONLY: &[(ProviderKind, &str)] = &[
