@@ -90,8 +90,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "CLIENT", requires = "broker_clients")]
     client: Vec<broker_clients::Maker>,
     /// Instead, execute the commands of the README, the guides in `docs/guides` and the pages of
-    /// `docs/use`. A page whose programs are missing is skipped. The ports 3000, 3001, 8000, 8080
-    /// and 9000 to 9002 must be free.
+    /// `docs/use`. A page whose programs are missing is skipped. The ports 3000, 3001, 8000, 8080,
+    /// 8443 and 9000 to 9002 must be free.
     #[arg(long, group = SEPARATE)]
     guides: bool,
     #[command(flatten)]
