@@ -157,11 +157,7 @@ async fn introspection_of_foreign_tokens() {
 async fn revocation_by_another_client() {
     let setup = Setup::with(introspected);
     let client = setup.client().await;
-    let attacker = setup
-        .client_with(json!({
-            "redirect_uris": ["http://127.0.0.1/"], "token_endpoint_auth_method": "none",
-        }))
-        .await;
+    let attacker = setup.other_client().await;
     let tokens = setup.sign_in(&client).await;
     let access_token = tokens["access_token"].as_str().unwrap();
     let refresh_token = tokens["refresh_token"].as_str().unwrap();

@@ -66,11 +66,7 @@ async fn a_replay_by_another_client_during_an_outage() {
     for is_foreign in [false, true] {
         let setup = Setup::new();
         let client = setup.client().await;
-        let other = setup
-            .client_with(json!({
-                "redirect_uris": ["http://127.0.0.1/"], "token_endpoint_auth_method": "none",
-            }))
-            .await;
+        let other = setup.other_client().await;
         let tokens = setup.sign_in(&client).await;
         let stolen = token_of(&tokens);
         next(&setup, &client, &stolen).await;
@@ -160,11 +156,7 @@ async fn a_lost_response() {
 async fn a_refresh_for_more() {
     let setup = Setup::with(|settings| settings.resources.push(resource(OTHER)));
     let client = setup.client().await;
-    let attacker = setup
-        .client_with(json!({
-            "redirect_uris": ["http://127.0.0.1/"], "token_endpoint_auth_method": "none",
-        }))
-        .await;
+    let attacker = setup.other_client().await;
     let tokens = setup.sign_in(&client).await;
     let token = token_of(&tokens);
     let response = setup.refresh(&attacker, &token).await;

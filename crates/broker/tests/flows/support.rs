@@ -231,6 +231,15 @@ impl Setup {
         self.client_with(metadata).await
     }
 
+    /// Registers another public client. Its metadata differs, because equal registrations get the
+    /// same client.
+    pub(crate) async fn other_client(&self) -> Client {
+        let metadata = json!({
+            "redirect_uris": ["http://127.0.0.1/"], "token_endpoint_auth_method": "none",
+        });
+        self.client_with(metadata).await
+    }
+
     /// Registers a client. It uses the first redirect URI.
     pub(crate) async fn client_with(&self, metadata: Value) -> Client {
         let redirect_uri = metadata["redirect_uris"][0].as_str().unwrap().to_owned();
