@@ -12,6 +12,7 @@ mod errors;
 mod file_version;
 mod files;
 mod fingerprint;
+mod folded;
 mod introspection;
 mod issuers;
 mod keycloak_pages;

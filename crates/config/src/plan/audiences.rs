@@ -7,7 +7,7 @@ use portcullis_metadata::ResourceUri;
 use portcullis_verifier::{ApplicationAudience, AudienceName, FurtherAudience};
 use url::Url;
 
-use super::resources;
+use super::{folded::folded, resources};
 use crate::{
     Config, Diagnostics,
     file::{Audiences, Issuer},
@@ -41,7 +41,7 @@ impl<'a> Endpoints<'a> {
     /// Whether a text is the URL of a resource, apart from letter case and a slash at its end.
     pub(super) fn has_url(&self, text: &str) -> bool {
         let mut all = self.0.iter();
-        all.any(|(_, url)| key(url.as_str()) == key(text))
+        all.any(|(_, url)| folded(url.as_str()) == folded(text))
     }
 
     /// Returns them as they are written in a message: `"/a", "/b"`.
@@ -109,12 +109,15 @@ pub(super) fn check_distinct(
     endpoints: &Endpoints<'_>,
     errors: &mut Diagnostics<'_>,
 ) {
-    let own_urls = endpoints.0.iter().map(|(_, url)| (key(url.as_str()), url));
+    let own_urls = endpoints
+        .0
+        .iter()
+        .map(|(_, url)| (folded(url.as_str()), url));
     let mut named: HashMap<String, &ResourceUri> = own_urls.collect();
     for (position, audiences) in issuers.iter().enumerate() {
         for audience in audiences.iter().copied().flatten() {
             let name = audience.name.as_str();
-            let first = *named.entry(key(name)).or_insert(&audience.resource);
+            let first = *named.entry(folded(name)).or_insert(&audience.resource);
             if *first != audience.resource {
                 errors.add(
                     &format!("issuer[{position}].audiences"),
@@ -128,11 +131,6 @@ pub(super) fn check_distinct(
             }
         }
     }
-}
-
-/// Returns a name without what is not compared.
-fn key(name: &str) -> String {
-    name.trim_end_matches('/').to_ascii_lowercase()
 }
 
 fn parse(text: &str, issuer: &str, resource: &ResourceUri) -> anyhow::Result<AudienceName> {

@@ -143,10 +143,6 @@ fn unknown_value(
         };
         return format!("{key} has the unknown member {member}; {fix}");
     }
-    if known.contains(&"http") && is_plain_url(name) && places.variable(key).is_none() {
-        let url = toml_text::string(name);
-        return format!("{key} is a string; write {last} = {{ http = {url} }}");
-    }
     // These values are written as tables.
     for (form, is_meant) in [
         ("http", name.contains("://")),
@@ -156,6 +152,9 @@ fn unknown_value(
         if known.contains(&form) && is_meant {
             let fix = match places.variable(key) {
                 Some(variable) => format!("set {variable}__{}=…", form.to_ascii_uppercase()),
+                None if form == "http" && is_plain_url(name) => {
+                    format!("write {last} = {{ http = {} }}", toml_text::string(name))
+                }
                 None => format!("write {last} = {{ {form} = \"…\" }}"),
             };
             return format!("{key} is a string; {fix}");

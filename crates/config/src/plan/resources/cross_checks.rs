@@ -3,7 +3,7 @@
 use portcullis_metadata::Issuer;
 use url::Url;
 
-use crate::{Config, Diagnostics, file::Authorization};
+use crate::{Config, Diagnostics, file::Authorization, plan::folded::folded};
 
 /// The first segment of the broker's paths.
 const BROKER_SEGMENT: &str = "oauth";
@@ -14,10 +14,8 @@ pub(super) fn check(config: &Config, broker: Option<&Issuer>, errors: &mut Diagn
     for (position, resource) in config.resource.iter().enumerate() {
         let mut errors = errors.table(&format!("resource[{position}]"));
         let mut earlier = config.resource[..position].iter().enumerate();
-        let twin = earlier.find(|(_, earlier)| {
-            let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
-            bare(&earlier.endpoint) == bare(&resource.endpoint)
-        });
+        let twin =
+            earlier.find(|(_, earlier)| folded(&earlier.endpoint) == folded(&resource.endpoint));
         if let Some((position, twin)) = twin {
             let endpoint = &resource.endpoint;
             let problem = if twin.endpoint == *endpoint {
@@ -87,7 +85,7 @@ fn check_beside_broker(config: &Config, broker: &Issuer, errors: &mut Diagnostic
     // A default port can be written or left out.
     let bare = |url: &str| {
         let url = Url::parse(url).map_or_else(|_| url.to_owned(), String::from);
-        url.trim_end_matches('/').to_ascii_lowercase()
+        folded(&url)
     };
     for (position, issuer) in config.issuer.iter().enumerate() {
         if bare(&issuer.issuer) == bare(broker.as_str()) {

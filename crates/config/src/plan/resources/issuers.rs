@@ -8,7 +8,7 @@ use crate::{
     shown_url,
 };
 
-use crate::plan::{IssuerPlan, base_url};
+use crate::plan::{IssuerPlan, base_url, folded::folded};
 
 /// The issuers of a resource.
 pub(super) struct AcceptedIssuers<'a> {
@@ -125,12 +125,11 @@ fn no_issuer(resource: &Resource, context: &Context<'_>) -> String {
 
 /// Returns the error about an issuer that is not configured.
 fn unknown_issuer(name: &str, context: &Context<'_>) -> String {
-    let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
     let configured = context.config.issuer.iter();
     let configured = configured.map(|issuer| issuer.issuer.as_str());
     if let Some(own) = context
         .broker
-        .filter(|own| bare(own.as_str()) == bare(name))
+        .filter(|own| folded(own.as_str()) == folded(name))
     {
         return format!(
             "issuers has {:?}, which is not exactly the issuer of the broker; write {:?}",
@@ -140,7 +139,7 @@ fn unknown_issuer(name: &str, context: &Context<'_>) -> String {
     }
     let similar = configured
         .into_iter()
-        .find(|issuer| bare(issuer) == bare(name));
+        .find(|issuer| folded(issuer) == folded(name));
     let fix = match (similar, context.broker) {
         (Some(similar), _) => format!("write it as there, {:?}", shown_url(similar)),
         (None, Some(own)) if context.config.issuer.is_empty() => format!(

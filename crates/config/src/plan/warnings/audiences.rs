@@ -3,7 +3,11 @@
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
-use crate::{Config, plan::audiences::Endpoints, shown_url};
+use crate::{
+    Config,
+    plan::{audiences::Endpoints, folded::folded},
+    shown_url,
+};
 
 /// Adds warnings about audiences that tokens for other APIs can have, and about patterns.
 pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
@@ -48,8 +52,7 @@ fn problem(audience: &str, issuer: &str) -> Option<String> {
 ///
 /// With the scope `openid`, each JWT of Auth0 has the userinfo endpoint in `aud`, beside its API.
 fn of_issuer(audience: &str, issuer: &str) -> Option<&'static str> {
-    let bare = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
-    let (audience, issuer) = (bare(audience), bare(issuer));
+    let (audience, issuer) = (folded(audience), folded(issuer));
     if audience == issuer {
         return Some("the issuer itself");
     }

@@ -354,8 +354,8 @@ fn wide_networks_of_proxies_cause_a_warning() {
     assert_eq!(warned_of(sound), Vec::<String>::new());
 }
 
-/// J9: addresses that are listened on only, a header that nobody sends, and this server in place of
-/// another one are named.
+/// J9: warnings name `0.0.0.0` as the host of `base_url`, `trusted_proxy_header` without a trusted
+/// proxy, the server as its own issuer, and the listener of `[admin]` as an upstream.
 #[test]
 fn places_of_other_servers_are_named() {
     const ADMIN: &str = "admin = { listen = \"127.0.0.1:9900\" }";
