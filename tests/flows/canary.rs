@@ -153,13 +153,15 @@ async fn guard_and_endpoint() {
             let id = response.header("x-request-id").expect("an id");
             let line = deployment
                 .portcullis
-                .logged_line(&["INFO", "request", id, &status.to_string()])
+                .logged_line(&["INFO", "latency.us", id])
                 .await;
+            let logged_status = match format {
+                "json" => format!("\"http.status\":{status},"),
+                _ => format!(" http.status={status} "),
+            };
+            assert!(line.contains(&logged_status), "{line}");
             assert_eq!(line.contains("deny.code"), code.is_some(), "{line}");
-            assert!(
-                line.contains(code.unwrap_or("latency.us")),
-                "{code:?}: {line}"
-            );
+            assert!(line.contains(code.unwrap_or_default()), "{code:?}: {line}");
         }
         let finished = deployment.portcullis.stop().await;
         let secrets = [
