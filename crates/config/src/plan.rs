@@ -50,7 +50,7 @@ use crate::{
 
 pub use admin::AdminPlan;
 pub use audit::{AuditPlan, keys as audit_keys};
-pub use broker::BrokerPlan;
+pub use broker::{BrokerPlan, redirect_uri_setting};
 pub use contents::Contents;
 pub use errors::all_errors;
 pub use file_version::FileVersion;

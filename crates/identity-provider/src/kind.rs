@@ -68,32 +68,44 @@ impl ProviderKind {
         }
     }
 
-    /// Returns where its operators register the redirect URI of an application, for people.
-    pub const fn redirect_uri_setting(self) -> &'static str {
-        match self {
-            Self::Entra => {
-                "https://entra.microsoft.com: App registrations, your application, Authentication, platform Web"
-            }
-            Self::Google => {
-                "https://console.cloud.google.com/auth/clients: a client of type Web application, Authorized redirect URIs"
-            }
-            Self::GitHub => {
-                "https://github.com/settings/developers, or the settings of your organization: Authorization callback URL"
-            }
-            Self::Okta => {
-                "Okta's Admin Console: Applications, an OIDC Web Application, Sign-in redirect URIs"
-            }
-            Self::Auth0 => {
-                "https://manage.auth0.com: Applications, a Regular Web Application, Allowed Callback URLs"
-            }
-            Self::Keycloak => {
-                "Keycloak's Admin Console: Clients, a client with Client authentication, Valid redirect URIs"
-            }
-            Self::Cognito => {
-                "https://console.aws.amazon.com/cognito: your user pool, App clients, Login pages, Allowed callback URLs"
-            }
-            Self::Oidc => "the provider's settings of your application, a confidential web client",
-        }
+    /// Returns where its operators register the redirect URI of an application, for people. `pages`
+    /// is the origin of another cloud or server with these pages; `None` means the public one.
+    pub fn redirect_uri_setting(self, pages: Option<&str>) -> String {
+        let (public_pages, place) = match self {
+            Self::Entra => (
+                "https://entra.microsoft.com",
+                ": App registrations, your application, Authentication, platform Web",
+            ),
+            Self::Google => (
+                "https://console.cloud.google.com",
+                "/auth/clients: a client of type Web application, Authorized redirect URIs",
+            ),
+            Self::GitHub => (
+                "https://github.com",
+                "/settings/developers, or the settings of your organization: Authorization callback URL",
+            ),
+            Self::Okta => (
+                "Okta's Admin Console",
+                ": Applications, an OIDC Web Application, Sign-in redirect URIs",
+            ),
+            Self::Auth0 => (
+                "https://manage.auth0.com",
+                ": Applications, a Regular Web Application, Allowed Callback URLs",
+            ),
+            Self::Keycloak => (
+                "Keycloak's Admin Console",
+                ": Clients, a client with Client authentication, Valid redirect URIs",
+            ),
+            Self::Cognito => (
+                "https://console.aws.amazon.com",
+                "/cognito: your user pool, App clients, Login pages, Allowed callback URLs",
+            ),
+            Self::Oidc => (
+                "the provider's settings of your application",
+                ", a confidential web client",
+            ),
+        };
+        format!("{}{place}", pages.unwrap_or(public_pages))
     }
 
     /// Returns whether the provider can tell an application that a user signed out (OpenID Connect

@@ -85,7 +85,7 @@ fn print_application(broker: &BrokerValues, values: &Values) -> std::io::Result<
     ))?;
     print(format_args!(
         "  in {}",
-        broker.source.kind.redirect_uri_setting()
+        broker.source.redirect_uri_setting()
     ))?;
     print(format_args!("See {PAGE}"))
 }

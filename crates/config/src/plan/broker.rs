@@ -26,6 +26,8 @@ use super::{Fingerprint, ResourcePlan, fingerprint, resources::convert_each};
 use crate::{Config, Diagnostics, SecretSource, file::Broker};
 use resources::BrokerResources;
 
+pub use notes::redirect_uri_setting;
+
 pub(super) use notes::notes;
 pub(super) use warnings::warnings;
 

@@ -65,11 +65,9 @@ pub(super) fn in_national_cloud(url: &str) -> Option<(String, String)> {
     Some((tenant.tenant_id().to_owned(), tenant.issuer_v2()))
 }
 
-/// Returns where the applications of the cloud of a URL are registered, and the same of the global
-/// cloud.
-pub(super) fn portals(url: &str) -> (&'static str, &'static str) {
-    let cloud = Tenant::of(url).map_or(&GLOBAL, |known| known.cloud);
-    (cloud.portal, GLOBAL.portal)
+/// Returns where the applications of the cloud of a URL are registered, or those of the global one.
+pub(super) fn portal(url: &str) -> &'static str {
+    Tenant::of(url).map_or(&GLOBAL, |known| known.cloud).portal
 }
 
 /// Returns whether a URL is one of Entra.
@@ -434,7 +432,7 @@ mod tests {
             ),
             ("127.0.0.1:9000", "https://entra.microsoft.com"),
         ] {
-            assert_eq!(portals(&format!("https://{host}/{ID}/v2.0")).0, portal);
+            assert_eq!(super::portal(&format!("https://{host}/{ID}/v2.0")), portal);
         }
     }
 

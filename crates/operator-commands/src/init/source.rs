@@ -1,6 +1,9 @@
 //! [`Source`]: the identity provider at which users sign in, from what a person enters.
 
-use portcullis_config::{plan::provider_of_issuer, shown_url};
+use portcullis_config::{
+    plan::{provider_of_issuer, redirect_uri_setting},
+    shown_url,
+};
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::{is_loopback, is_uuid};
 use url::{Position, Url};
@@ -69,6 +72,13 @@ impl Source {
             _ => Some(issuer.to_owned()),
         };
         Ok(source)
+    }
+
+    /// Returns where the redirect URI is registered, for people.
+    pub(super) fn redirect_uri_setting(&self) -> String {
+        let issuer = self.issuer.as_deref();
+        let issuer = issuer.and_then(|issuer| Url::parse(issuer).ok());
+        redirect_uri_setting(self.kind, issuer.as_ref())
     }
 }
 
@@ -222,5 +232,35 @@ mod tests {
             issuer(google, "http://127.0.0.1:9000").as_deref(),
             Some("http://127.0.0.1:9000")
         );
+    }
+    /// The redirect URI is registered at the provider's own host, or in its cloud.
+    #[test]
+    fn the_setting_is_at_the_host_of_the_provider() {
+        for (kind, issuer, setting) in [
+            (
+                ProviderKind::GitHub,
+                "https://github.com/login/oauth".to_owned(),
+                "https://github.com/settings/developers,",
+            ),
+            (
+                ProviderKind::GitHub,
+                "https://github.example.com/login/oauth".to_owned(),
+                "https://github.example.com/settings/developers,",
+            ),
+            (
+                ProviderKind::Entra,
+                format!("https://login.microsoftonline.com/{TENANT}/v2.0"),
+                "https://entra.microsoft.com: App registrations,",
+            ),
+            (
+                ProviderKind::Entra,
+                format!("https://login.microsoftonline.us/{TENANT}/v2.0"),
+                "https://portal.azure.us: App registrations,",
+            ),
+        ] {
+            let source = Source::new(kind, &issuer).unwrap();
+            let actual = source.redirect_uri_setting();
+            assert!(actual.starts_with(setting), "{issuer}: {actual}");
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! What to register at the providers.
 
 use portcullis_broker::BrokerProvider;
-use portcullis_identity_provider::{ProviderKind, ProviderSettings};
+use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_loopback;
+use url::{Position, Url};
 
-use super::{BrokerPlan, provider_issuer::GITHUB};
+use super::BrokerPlan;
 use crate::plan::entra;
 
 /// Returns what to register at each provider.
@@ -20,7 +21,7 @@ fn note(plan: &BrokerPlan, position: usize, provider: &BrokerProvider) -> String
     let mut text = format!(
         "broker.provider[{position}]: its redirect URI is {}; register it in {}",
         plan.settings.redirect_uri(&provider.name),
-        redirect_uri_setting(provider)
+        redirect_uri_setting(provider.kind, Some(provider.issuer.url()))
     );
     if provider.kind.may_send_logout_tokens() {
         text += &format!(
@@ -31,19 +32,14 @@ fn note(plan: &BrokerPlan, position: usize, provider: &BrokerProvider) -> String
     text
 }
 
-/// Returns where the redirect URI is registered: at the host of the provider, if it has several. An
-/// imitation on loopback has no such page.
-fn redirect_uri_setting(provider: &ProviderSettings) -> String {
-    let setting = provider.kind.redirect_uri_setting();
-    let issuer = &provider.issuer;
-    match provider.kind {
-        ProviderKind::GitHub if !is_loopback(issuer.url()) => {
-            setting.replacen(GITHUB, issuer.as_str(), 1)
-        }
-        ProviderKind::Entra => {
-            let (own, global) = entra::portals(issuer.as_str());
-            setting.replacen(global, own, 1)
-        }
-        _ => setting.to_owned(),
-    }
+/// Returns where the redirect URI of a provider is registered, for people: at the host or in the
+/// cloud of its issuer, if the kind has several. An imitation on loopback has no such page.
+pub fn redirect_uri_setting(kind: ProviderKind, issuer: Option<&Url>) -> String {
+    let issuer = issuer.filter(|issuer| !is_loopback(issuer));
+    let pages = issuer.and_then(|issuer| match kind {
+        ProviderKind::GitHub => Some(&issuer[..Position::BeforePath]),
+        ProviderKind::Entra => Some(entra::portal(issuer.as_str())),
+        _ => None,
+    });
+    kind.redirect_uri_setting(pages)
 }

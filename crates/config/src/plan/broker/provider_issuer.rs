@@ -23,7 +23,7 @@ use crate::{
 const PERSONAL_ACCOUNTS: &str = "9188040d-6c67-4c5b-b112-36a304b66dad";
 
 pub(super) const GOOGLE: &str = "https://accounts.google.com";
-pub(super) const GITHUB: &str = "https://github.com";
+const GITHUB: &str = "https://github.com";
 
 /// Where the users of a provider are.
 pub(super) struct Source {

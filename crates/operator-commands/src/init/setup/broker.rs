@@ -83,12 +83,12 @@ impl Setup<'_> {
     /// Sets the provider, and asks for the application there and for who may sign in.
     fn set_broker(&mut self, source: Source) -> Result<(), Rejection> {
         let kind = source.kind;
+        let setting = source.redirect_uri_setting();
         let broker = BrokerValues::new(source);
         let redirect_uri = broker.redirect_uri(&self.answers.values().base_url);
         self.answers.set_broker(broker)?;
         self.tell_user(&format!(
-            "Register an application there ({}), with the redirect URI",
-            kind.redirect_uri_setting()
+            "Register an application there ({setting}), with the redirect URI"
         ))?;
         self.tell_user(&redirect_uri)?;
         let client = Question {

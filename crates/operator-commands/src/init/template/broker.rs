@@ -23,7 +23,7 @@ pub(super) fn text(values: &Values, broker: &BrokerValues) -> String {
         text,
         "\n  [[broker.provider]]\n  # Register an application there, with the redirect URI\n  # {}\n  # in {}\n  kind = {}",
         broker.redirect_uri(&values.base_url),
-        source.kind.redirect_uri_setting(),
+        source.redirect_uri_setting(),
         quoted(source.kind.as_str()),
     );
     let optional = [("tenant", &source.tenant), ("issuer", &source.issuer)];
