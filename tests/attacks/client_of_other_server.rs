@@ -2,18 +2,15 @@
 //! client.
 
 use std::{
-    process::{Command, Stdio},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use portcullis_scenarios::{
-    Finished, Peer, Portcullis, Scratch, TIMEOUT, portcullis_command, portcullis_program,
-};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt as _, time::timeout};
 
 /// A user of a pre-registered client, the server that it belongs to, and the server of an attacker.
 struct Setting {
@@ -87,31 +84,8 @@ impl Setting {
 
 /// Sends `initialize` through a bridge and returns the response.
 async fn initialize(arguments: &[&str], environment: &[(&str, &str)]) -> Value {
-    let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
-    command
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .kill_on_drop(true);
-    let mut bridge = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
-    bridge
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(format!("{message}\n").as_bytes())
-        .await
-        .unwrap();
-    let finished = Finished::from(
-        timeout(TIMEOUT, bridge.wait_with_output())
-            .await
-            .unwrap()
-            .unwrap(),
-    );
+    let finished = Portcullis::run_bridge(arguments, environment, &message).await;
     serde_json::from_str(finished.stdout.trim()).unwrap_or_else(|_| panic!("{finished:?}"))
 }
 

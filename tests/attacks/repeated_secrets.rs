@@ -215,10 +215,8 @@ async fn the_value_of_a_header_is_not_repeated() {
             let sent = repeated.clone();
             let peer = Peer::start(move |request| Some(respond(request, &sent))).await;
             let url = peer.url("/mcp");
-            let input = format!(
-                "{}\n",
-                json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
-            );
+            let message =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
             let store = Scratch::path_for("store");
             let options = [
                 "--header",
@@ -230,7 +228,7 @@ async fn the_value_of_a_header_is_not_repeated() {
                 "http",
             ];
             let finished =
-                Portcullis::run_with_input(&[&["connect", &url][..], &options].concat(), &input)
+                Portcullis::run_bridge(&[&["connect", &url][..], &options].concat(), &[], &message)
                     .await;
             assert_silent(&finished, HEADER, &repeated);
         }

@@ -11,8 +11,10 @@ use std::{
 };
 
 use http::{Method, Response};
+use parking_lot::Mutex;
 use portcullis_scenarios::{
-    Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program,
+    ChannelBody, Finished, Peer, Portcullis, Scratch, Upstream, in_terminal, portcullis_command,
+    portcullis_program,
 };
 use serde_json::{Value, json};
 
@@ -106,10 +108,7 @@ async fn another_path_gets_no_stored_token() {
             "{rejected:?}"
         );
     }
-    let input = format!(
-        "{}\n",
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
-    );
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
     let url = host.peer.url(EVIL);
     let bridge = [
         "connect",
@@ -118,7 +117,7 @@ async fn another_path_gets_no_stored_token() {
         "--store",
         host.store.as_str(),
     ];
-    let bridged = Portcullis::run_with_input(&bridge, &input).await;
+    let bridged = Portcullis::run_bridge(&bridge, &[], &message).await;
     let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
     assert_eq!(
         response["error"]["data"]["reason"], "client.broader_resource",
@@ -408,21 +407,9 @@ async fn a_message_url_of_another_folder_is_refused() {
         ("/evil/%2e%2e/b/messages", false),
         ("/b/messages", false),
     ] {
-        let peer = Peer::start(move |request| {
-            let response = Response::builder().header("content-type", "text/event-stream");
-            let is_stream = request.method == Method::GET;
-            is_stream.then(|| {
-                response
-                    .body(format!("event: endpoint\ndata: {path}\n\n"))
-                    .unwrap()
-            })
-        })
-        .await;
-        let url = peer.url("/evil/sse");
-        let input = format!(
-            "{}\n",
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
-        );
+        let server = sse_server(path).await;
+        let url = format!("{}/evil/sse", server.origin());
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
         let bridge = [
             "connect",
             &url,
@@ -431,19 +418,39 @@ async fn a_message_url_of_another_folder_is_refused() {
             "--header",
             "Authorization: Bearer hush",
         ];
-        let bridged = Portcullis::run_with_input(&bridge, &input).await;
-        assert_eq!(
-            !peer.requests(path).is_empty(),
-            is_accepted,
-            "{path} {bridged:?}"
-        );
-        if !is_accepted {
-            let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
-            assert_eq!(
-                response["error"]["data"]["reason"], "mcp.no_sse_endpoint",
-                "{path} {bridged:?}"
-            );
-            assert!(peer.requests("/b/messages").is_empty(), "{path}");
+        let bridged = Portcullis::run_bridge(&bridge, &[], &message).await;
+        let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
+        let requests = server.recorded().into_iter();
+        let posts = requests.filter(|request| request.method == Method::POST);
+        let posted: Vec<_> = posts.map(|request| request.target).collect();
+        if is_accepted {
+            assert_eq!(response["result"], json!({}), "{path} {bridged:?}");
+            assert_eq!(posted, [path], "{bridged:?}");
+        } else {
+            let reason = &response["error"]["data"]["reason"];
+            assert_eq!(reason, "mcp.no_sse_endpoint", "{path} {bridged:?}");
+            assert_eq!(posted, [""; 0], "{path} {bridged:?}");
         }
     }
+}
+
+/// Starts a server of HTTP with SSE that names this path for messages, and responds to them on its
+/// open stream.
+async fn sse_server(path: &'static str) -> Upstream {
+    let stream = Mutex::default();
+    Upstream::scripted(move |request| {
+        if request.method == Method::GET {
+            let (events, body) = ChannelBody::new();
+            let endpoint = format!("event: endpoint\ndata: {path}\n\n");
+            events.send(endpoint.into()).unwrap();
+            *stream.lock() = Some(events);
+            let headers = [("content-type", "text/event-stream")];
+            return Some(Upstream::streaming(200, &headers, body));
+        }
+        let response = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+        let event = format!("data: {response}\n\n");
+        stream.lock().as_ref()?.send(event.into()).unwrap();
+        Some(Upstream::response(202, &[], ""))
+    })
+    .await
 }

@@ -185,10 +185,7 @@ async fn the_output_of_connect_is_escaped() {
     });
     let peer = peer.await;
     let store = Scratch::path_for("store");
-    let input = format!(
-        "{}\n",
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
-    );
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
     let arguments = [
         "connect",
         &peer.url("/mcp"),
@@ -196,7 +193,7 @@ async fn the_output_of_connect_is_escaped() {
         "--store",
         store.as_str(),
     ];
-    let finished = Portcullis::run_with_input(&arguments, &input).await;
+    let finished = Portcullis::run_bridge(&arguments, &[], &message).await;
     assert!(finished.stderr.contains(r"a\u{1b}[2J"), "{finished:?}");
     assert!(
         !finished

@@ -6,8 +6,8 @@ use std::{
 
 use serde_json::Value;
 use tokio::{
-    io::AsyncWriteExt as _,
-    process::{ChildStderr, ChildStdout},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    process::{Child, ChildStderr, ChildStdout},
     time::timeout,
 };
 
@@ -160,14 +160,46 @@ impl Portcullis {
         Self::run_command(limited(arguments, Some(limit)), input).await
     }
 
+    /// Runs a bridge to its end, with further environment variables. Sends it one message, and ends
+    /// its input after the first line of its output: a bridge whose input has ended gives a request
+    /// little time.
+    ///
+    /// # Panics
+    /// Panics if it does not end in time.
+    pub async fn run_bridge(
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        message: &Value,
+    ) -> Finished {
+        let mut command = limited(arguments, None);
+        command.envs(environment.iter().copied());
+        let mut bridge = spawn_piped(command);
+        let mut input = bridge.stdin.take().expect("standard input is piped");
+        let output = bridge.stdout.take().expect("standard output is piped");
+        let mut output = BufReader::new(output);
+        let mut answered = Vec::new();
+        let exchange = async {
+            let line = format!("{message}\n");
+            input.write_all(line.as_bytes()).await.expect("it reads");
+            output
+                .read_until(b'\n', &mut answered)
+                .await
+                .expect("it answers");
+            drop(input);
+            output.read_to_end(&mut answered).await.expect("it ends");
+        };
+        let ended = async {
+            tokio::join!(exchange, bridge.wait_with_output())
+                .1
+                .expect("it ran")
+        };
+        let mut ended = timeout(TIMEOUT, ended).await.expect("it ends");
+        ended.stdout = answered;
+        Finished::from(ended)
+    }
+
     async fn run_command(command: Command, input: &str) -> Finished {
-        let mut command = tokio::process::Command::from(command);
-        command
-            .kill_on_drop(true)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
+        let mut child = spawn_piped(command);
         let mut stdin = child.stdin.take().expect("standard input is piped");
         let output = async {
             stdin.write_all(input.as_bytes()).await.expect("it reads");
@@ -351,4 +383,15 @@ fn limited(arguments: &[&str], limit: Option<&str>) -> Command {
     };
     command.args(arguments);
     command
+}
+
+/// Starts a program whose standard streams are pipes. It is killed when dropped.
+fn spawn_piped(command: Command) -> Child {
+    let mut command = tokio::process::Command::from(command);
+    command
+        .kill_on_drop(true)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().expect("it starts")
 }
