@@ -1,11 +1,11 @@
 //! Servers whose small compressed responses expand to millions of tiny values, which exhaust the
 //! client's memory.
 
-use std::{fs, io::Write as _, process::Stdio};
+use std::{fs, io::Write as _, process::Stdio, time::Duration};
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use portcullis_scenarios::{Portcullis, TIMEOUT, Upstream, portcullis_command, portcullis_program};
+use portcullis_scenarios::{Portcullis, Upstream, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -13,6 +13,8 @@ use tokio::{
     time::timeout,
 };
 
+/// The time limit of a response. Without optimization, one takes seconds of computing.
+const LIMIT: Duration = Duration::from_secs(120);
 /// The size of a response, decompressed.
 const SIZE: usize = 8 << 20;
 const REVISION: &str = "2026-07-28";
@@ -102,7 +104,7 @@ async fn list_through_connect(upstream: &Upstream) -> (String, usize) {
             .write_all(format!("{request}\n").as_bytes())
             .await
             .unwrap();
-        timeout(TIMEOUT, output.next_line())
+        timeout(LIMIT, output.next_line())
             .await
             .unwrap()
             .unwrap()
@@ -203,12 +205,12 @@ async fn print_through_call(result: &str) -> (String, usize) {
     let mut output = call.stdout.take().unwrap();
     // The program waits while its output is not read: it runs when the memory is measured.
     let mut printed = vec![0; result.len() / 2];
-    timeout(TIMEOUT, output.read_exact(&mut printed))
+    timeout(LIMIT, output.read_exact(&mut printed))
         .await
         .unwrap()
         .unwrap();
     let taken = peak(&call);
-    timeout(TIMEOUT, output.read_to_end(&mut printed))
+    timeout(LIMIT, output.read_to_end(&mut printed))
         .await
         .unwrap()
         .unwrap();
@@ -249,7 +251,7 @@ async fn a_message_before_the_result_takes_little_memory() {
         );
         let mut output = call.stdout.take().unwrap();
         let mut printed = vec![0; result.len() / 2];
-        timeout(TIMEOUT, output.read_exact(&mut printed))
+        timeout(LIMIT, output.read_exact(&mut printed))
             .await
             .unwrap()
             .unwrap();

@@ -1,8 +1,6 @@
 //! Authorization servers whose metadata and registrations contain URLs that the client must not
 //! use.
 
-use std::time::{Duration, Instant};
-
 use http::Response;
 use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch};
 use serde_json::{Value, json};
@@ -13,9 +11,14 @@ async fn login(
     let peer = Peer::start(script).await;
     let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
-    let finished =
-        Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
-    (peer, finished)
+    let arguments = ["login", &url, "--auto-consent", "--store", store.as_str()];
+    (peer, run_briefly(&arguments).await)
+}
+
+/// Runs a command, which is killed after 10 s of computing. How long it waits for a processor does
+/// not count.
+async fn run_briefly(arguments: &[&str]) -> Finished {
+    Portcullis::run_limited(arguments, "-t 10", "").await
 }
 
 /// Changes one member of the authorization server's metadata.
@@ -204,9 +207,6 @@ fn challenge(scopes: &str) -> PeerResponse {
         .unwrap()
 }
 
-/// The time within which a command with crowded responses must end.
-const LIMIT: Duration = Duration::from_secs(10);
-
 /// G9: tens of thousands of scopes in a challenge, a registration and a token response do not stop
 /// the client: they count as none.
 #[tokio::test]
@@ -214,7 +214,6 @@ async fn crowded_responses_take_no_time() {
     // As many as the limits of a challenge and of a response permit.
     let challenged = crowd('a', 10_000).join(" ");
     let [registered, granted] = ['b', 'c'].map(|prefix| crowd(prefix, 40_000).join(" "));
-    let began = Instant::now();
     let (peer, finished) = login(move |request| match request.path.as_str() {
         "/mcp" => Some(challenge(&challenged)),
         "/register" => Some(request.json(json!({ "client_id": "me", "scope": registered }))),
@@ -224,7 +223,6 @@ async fn crowded_responses_take_no_time() {
         _ => None,
     })
     .await;
-    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("not stated"), "{finished:?}");
     assert!(!peer.requests("/authorize")[0].query.contains_key("scope"));
@@ -243,9 +241,7 @@ async fn doctor_compares_crowded_lists() {
         response.or_else(|| metadata_with("scopes_supported", supported.clone())(request))
     })
     .await;
-    let began = Instant::now();
-    let finished = Portcullis::run(&["doctor", &peer.url("/mcp"), "--no-registration"]).await;
-    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
+    let finished = run_briefly(&["doctor", &peer.url("/mcp"), "--no-registration"]).await;
     assert!(
         finished.stdout.contains("the server does not list: a0000"),
         "{:.2000}",

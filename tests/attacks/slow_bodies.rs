@@ -15,8 +15,8 @@ use http::Method;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use portcullis_scenarios::{
-    Administration, ChannelBody, Connection, Deployment, Http2, HttpResponse, ReloadableServer,
-    Request, Upstream, modern_request,
+    Administration, ChannelBody, Connection, Deployment, Http2, HttpResponse, RecordedRequest,
+    ReloadableServer, Request, TIMEOUT, Upstream, modern_request,
 };
 use serde_json::json;
 use tokio::{
@@ -109,11 +109,7 @@ async fn a_token_expires_within_a_body_of_http2() {
         sleep(Duration::from_millis(2_500)).await;
         body.send(Bytes::copy_from_slice(rest.as_bytes())).unwrap();
         drop(body);
-        let response = timeout(Duration::from_secs(20), response)
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap();
+        let response = timeout(TIMEOUT, response).await.unwrap().unwrap().unwrap();
         assert_eq!(response.status(), status, "{lifetime}");
     }
     assert_eq!(deployment.upstream.count(), 1);
@@ -172,6 +168,20 @@ fn introspecting_table(issuer: &Upstream, cache: &str) -> String {
     )
 }
 
+/// Waits until the token of these tests is introspected.
+async fn wait_for_introspection(issuer: &Upstream) {
+    let is_introspection = |request: &RecordedRequest| {
+        request.target == "/introspect"
+            && String::from_utf8_lossy(&request.body).contains("opaque-token")
+    };
+    let introspected = async {
+        while !issuer.recorded().iter().any(is_introspection) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TIMEOUT, introspected).await.unwrap();
+}
+
 /// N3: a token that is revoked while the body arrives is introspected again, once its cached
 /// response is stale.
 #[tokio::test]
@@ -210,6 +220,7 @@ async fn tokens_are_dropped_within_a_body() {
         .start()
         .await;
     let slow = Slow::start(deployment.portcullis.address(), &list_tools("opaque-token")).await;
+    wait_for_introspection(&issuer).await;
     sleep(SLOW).await;
     is_active.store(false, Ordering::Relaxed);
     let drop_tokens = Request::post(
