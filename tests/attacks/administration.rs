@@ -93,7 +93,8 @@ async fn wrong_tokens() {
     // The deployment's own endpoint knows nothing of administrators.
     let answer = deployment.send(list().bearer(admin)).await;
     assert_eq!(answer.status, 404);
-    assert!(!deployment.portcullis.log().contains(admin));
+    let finished = deployment.portcullis.stop().await;
+    assert!(!finished.stderr.contains(admin));
 }
 
 /// F3: web pages reach nothing, even with the token, and neither does another name for this

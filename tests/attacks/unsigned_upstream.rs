@@ -2,6 +2,9 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream};
 
+/// What no response may have. The identifiers that the guard generates have no dot.
+const EVIL: &str = "evil.upstream";
+
 async fn deployment_with_response(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
@@ -16,10 +19,10 @@ async fn deployment_with_response(
 const CHALLENGES: &[(&str, &str)] = &[
     (
         "www-authenticate",
-        "Bearer realm=\"evil\", resource_metadata=\"https://attacker.example/prm\"",
+        "Bearer realm=\"evil.upstream\", resource_metadata=\"https://attacker.example/prm\"",
     ),
-    ("www-authenticate", "Basic realm=\"evil\""),
-    ("proxy-authenticate", "Basic realm=\"evil\""),
+    ("www-authenticate", "Basic realm=\"evil.upstream\""),
+    ("proxy-authenticate", "Basic realm=\"evil.upstream\""),
     ("authentication-info", "nextnonce=\"x\""),
     ("content-type", "application/json"),
 ];
@@ -45,7 +48,7 @@ async fn rejections_of_the_upstream() {
             assert_eq!(response.count(name), 0, "{upstream_status}: {response:?}");
         }
         assert!(
-            !format!("{response:?}").contains("evil"),
+            !format!("{response:?}").contains(EVIL),
             "{upstream_status}: {response:?}"
         );
         match code {
@@ -69,17 +72,17 @@ async fn headers_of_the_upstream() {
     let deployment = deployment_with_response(
         200,
         &[
-            ("set-cookie", "session=evil"),
-            ("x-request-id", "evil"),
+            ("set-cookie", "session=evil.upstream"),
+            ("x-request-id", "evil.upstream"),
             ("access-control-allow-origin", "https://attacker.example"),
             ("access-control-allow-credentials", "true"),
             ("access-control-allow-headers", "*"),
             ("access-control-expose-headers", "x-secret"),
             ("access-control-allow-private-network", "true"),
             ("connection", "x-internal"),
-            ("x-internal", "evil"),
-            ("keep-alive", "timeout=evil"),
-            ("mcp-session-id", "evil"),
+            ("x-internal", "evil.upstream"),
+            ("keep-alive", "timeout=evil.upstream"),
+            ("mcp-session-id", "evil.upstream"),
             ("content-type", "application/json"),
         ],
     )
@@ -89,7 +92,7 @@ async fn headers_of_the_upstream() {
         .header("Origin", "http://localhost:1");
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
-    assert!(!format!("{response:?}").contains("evil"), "{response:?}");
+    assert!(!format!("{response:?}").contains(EVIL), "{response:?}");
 
     for name in [
         "set-cookie",
