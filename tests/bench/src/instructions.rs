@@ -28,8 +28,8 @@ use xtask::{
 
 use self::{case::Case, counts::Counts, table::Committed};
 
-/// How often a check counts a case again that has changed. Timers and a busy machine only add
-/// instructions.
+/// How often a check counts a case again that has changed. Timers and a busy machine add
+/// instructions to either of the two measurements whose difference counts.
 const CONFIRMATIONS: u32 = 2;
 
 /// What to count.
@@ -116,7 +116,7 @@ impl Options {
     }
 
     /// Counts a case. A check counts one that differs from the committed count again, and keeps the
-    /// least.
+    /// count that differs least.
     fn count(
         &self,
         programs: &Programs,
@@ -125,19 +125,14 @@ impl Options {
     ) -> anyhow::Result<Counts> {
         let requests = case.repetitions() * self.requests;
         let once = || block_on(count::count(programs, case, requests, self.keep.as_deref()));
-        let mut least = once()?;
+        let mut nearest = once()?;
         for _ in 0..CONFIRMATIONS {
-            if !self.check || !growth::has_changed(&least, committed) {
+            if !self.check || !growth::has_changed(&nearest, committed) {
                 break;
             }
-            let again = once()?;
-            least = if again.instructions < least.instructions {
-                again
-            } else {
-                least
-            };
+            nearest = growth::nearest([nearest, once()?], committed);
         }
-        Ok(least)
+        Ok(nearest)
     }
 
     /// Finds valgrind, and builds the server. It contains its OpenSSL, so that no library of the

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::Context as _;
-use portcullis_scenarios::{Scratch, free_address};
+use portcullis_scenarios::{ReservedPort, Scratch};
 
 use super::{
     Programs, case::Case, counts::Counts, profile::Profile, server::CountedServer,
@@ -40,7 +40,8 @@ pub(super) async fn count(
         configuration.algorithm(),
     );
     issuer.publish(folder.path())?;
-    let address = free_address()?;
+    let port = ReservedPort::new();
+    let address = port.address();
     let text = configuration.text(
         address,
         upstream.address,

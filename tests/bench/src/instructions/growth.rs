@@ -18,6 +18,18 @@ pub(super) fn has_changed(counts: &Counts, committed: Option<&Counts>) -> bool {
     })
 }
 
+/// Returns the counts that differ least from the committed ones. Without those, the lower ones.
+pub(super) fn nearest(counts: [Counts; 2], committed: Option<&Counts>) -> Counts {
+    let committed = committed.map_or(0, |committed| committed.instructions);
+    let change = |counts: &Counts| difference(counts.instructions, committed).unsigned_abs();
+    let [one, other] = counts;
+    if change(&other) < change(&one) {
+        other
+    } else {
+        one
+    }
+}
+
 /// Returns a line of the report.
 pub(super) fn line(case: Case, counts: &Counts, committed: Option<&Counts>) -> String {
     let (name, now) = (case.name(), counts.instructions);
@@ -100,6 +112,21 @@ mod tests {
             assert!(has_changed(&counts(changed, &[]), Some(&committed)));
         }
         assert!(has_changed(&counts(1, &[]), None));
+    }
+
+    #[test]
+    fn the_count_that_differs_least_is_kept() {
+        let committed = counts(50_000, &[]);
+        for (pair, expected) in [
+            ([51_000, 50_100], 50_100),
+            ([49_000, 49_900], 49_900),
+            ([49_900, 52_000], 49_900),
+        ] {
+            let pair = pair.map(|instructions| counts(instructions, &[]));
+            assert_eq!(nearest(pair, Some(&committed)).instructions, expected);
+        }
+        let pair = [2, 1].map(|instructions| counts(instructions, &[]));
+        assert_eq!(nearest(pair, None).instructions, 1);
     }
 
     #[test]
