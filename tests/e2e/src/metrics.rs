@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use portcullis_scenarios::{
     BrokerClient, BrokerServer, BrokerSettings, Deployment, INITIALIZE, ProviderKind, Request,
-    Scratch, TokenPair, free_address,
+    ReservedPort, Scratch, TokenPair,
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,8 @@ pub(crate) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
         return Ok(());
     };
     let repository = workspace::root();
-    let (admin, admin_of_broker) = (free_address()?, free_address()?);
+    let ports = [(); 3].map(|()| ReservedPort::new());
+    let [admin, admin_of_broker, address] = ports.each_ref().map(ReservedPort::address);
     let token = Scratch::file("metrics-token", METRICS_TOKEN);
     let deployment = progress
         .step(
@@ -66,8 +67,8 @@ pub(crate) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
         })
         .await?;
     let admins = [admin, admin_of_broker];
-    let start = start_prometheus(&prometheus, &repository, admins, folder, &token);
-    let (mut running, address) = progress
+    let start = start_prometheus(&prometheus, &repository, address, admins, folder, &token);
+    let mut running = progress
         .step("Prometheus starts with the alerts", start)
         .await?;
     progress
@@ -215,14 +216,15 @@ fn check_rules(promtool: &Path, repository: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts Prometheus with the rules of this repository.
+/// Starts Prometheus at this address with the rules of this repository.
 async fn start_prometheus(
     prometheus: &Path,
     repository: &Path,
+    address: SocketAddr,
     admins: [SocketAddr; 2],
     folder: &Path,
     token: &Scratch,
-) -> anyhow::Result<(Program, SocketAddr)> {
+) -> anyhow::Result<Program> {
     let rules = repository.join("deploy/prometheus/portcullis.rules.yml");
     let configuration = format!(
         "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files: [{rules:?}]\nscrape_configs:\n  \
@@ -232,7 +234,6 @@ async fn start_prometheus(
     );
     let file = folder.join("prometheus.yml");
     fs::write(&file, configuration)?;
-    let address = free_address()?;
     let mut command = Command::new(prometheus);
     command
         .arg(format!("--config.file={}", file.display()))
@@ -245,7 +246,7 @@ async fn start_prometheus(
     running
         .find_line(|line| line.contains("Server is ready").then_some(()))
         .await?;
-    Ok((running, address))
+    Ok(running)
 }
 
 /// Waits until rates can be computed, while requests go on.

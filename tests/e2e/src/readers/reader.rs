@@ -60,13 +60,14 @@ impl Reader {
         }
     }
 
-    /// Returns all reports so far.
+    /// Returns all complete reports so far.
     pub(super) fn lines(&self) -> anyhow::Result<Vec<Line>> {
         match &self.running {
             Running::InProcess(server) => Ok(server.lines.lock().clone()),
             Running::Program(program) => {
                 let written = program.output();
-                let objects = written
+                let whole_lines = written.rsplit_once('\n').map_or("", |(lines, _)| lines);
+                let objects = whole_lines
                     .lines()
                     .filter(|line| line.starts_with("{\"request\""));
                 objects

@@ -22,6 +22,8 @@ use super::{
 
 /// The timeout of a response. Later reports of the reader are also compared.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// The timeout of the response to `initialize`, without which nothing can be sent.
+const OPEN_LIMIT: Duration = Duration::from_secs(60);
 /// The maximum time for an event stream, because the stream of a subscription does not end.
 const STREAM_LIMIT: Duration = Duration::from_millis(100);
 const LEGACY: &str = "2025-11-25";
@@ -168,7 +170,7 @@ impl Sender {
                 .headers_mut()
                 .append(HeaderName::try_from(name)?, HeaderValue::from_bytes(value)?);
         }
-        self.exchange(request).await
+        self.exchange(request, ANSWER_LIMIT).await
     }
 
     /// Returns the session, and opens one if there is none.
@@ -177,7 +179,7 @@ impl Sender {
             return Ok(session.clone());
         }
         let opened = self
-            .exchange(self.request(INITIALIZE.as_bytes())?)
+            .exchange(self.request(INITIALIZE.as_bytes())?, OPEN_LIMIT)
             .await?
             .context("initialize got no response")?;
         ensure!(
@@ -193,7 +195,7 @@ impl Sender {
             .headers_mut()
             .insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
         request.headers_mut().insert(SESSION, session.clone());
-        self.exchange(request).await?;
+        self.exchange(request, ANSWER_LIMIT).await?;
         self.session = Some(session.clone());
         Ok(session)
     }
@@ -217,8 +219,9 @@ impl Sender {
     async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
+        limit: Duration,
     ) -> anyhow::Result<Option<ReaderResponse>> {
-        match timeout(ANSWER_LIMIT, self.client.request(request)).await {
+        match timeout(limit, self.client.request(request)).await {
             // After a closed connection, there is no identifier.
             Err(_) | Ok(Err(_)) => Ok(None),
             Ok(Ok(response)) => Ok(Some(ReaderResponse::read(response).await)),
