@@ -143,7 +143,7 @@ impl ClientFlow<'_> {
             ][..],
             &[
                 ("error", "x"),
-                ("error_description", "hush"),
+                ("error_description", "described-by-another-server"),
                 ("state", "{state}"),
                 ("iss", "https://evil.example"),
             ],
@@ -165,7 +165,8 @@ impl ClientFlow<'_> {
                 "was not accepted",
                 page,
             )?;
-            let shown = ["of-another-server", "evil", "hush"]
+            // The log of the client has random values, in which shorter texts can occur.
+            let shown = ["of-another-server", "evil.example", "described-by"]
                 .iter()
                 .any(|text| page.contains(text) || run.output.contains(text));
             expect::that(
@@ -348,13 +349,9 @@ impl ClientFlow<'_> {
                 .succeeded()?;
             ensure!(run.authorization.is_none(), "expected no consent");
             let stored = self.client.stored_token(self.brief)?;
-            // The trace of the requests, on standard error, precedes the token.
-            let printed = run.output.lines().last().unwrap_or_default();
-            expect::equal(
-                "the token that is printed",
-                stored.access_token.as_str(),
-                printed,
-            )?;
+            // The trace of the requests, on standard error, is in the output, too.
+            let is_printed = run.output.lines().any(|line| line == stored.access_token);
+            ensure!(is_printed, "expected the stored token on a line of its own");
             if stored.access_token != first.access_token {
                 let is_rotated =
                     stored.refresh_token.is_some() && stored.refresh_token != first.refresh_token;

@@ -41,7 +41,8 @@ impl DevDeployment {
     }
 
     /// As [`start`](Self::start), with a consent page, a second scope, and tokens that are valid
-    /// for 8 s.
+    /// for 20 s. The client refreshes them in the last fifth of this time, within which it must run
+    /// once.
     pub(crate) async fn start_with_consent_page(
         program: &Path,
         folder: &Path,
@@ -52,7 +53,7 @@ impl DevDeployment {
             "--scope",
             ADMIN_SCOPE,
             "--token-lifetime",
-            "8s",
+            "20s",
         ];
         Self::start_with("-with-consent-page", &arguments, program, folder).await
     }

@@ -14,9 +14,11 @@ use super::{
     test_user::TestUser,
 };
 
-/// The time limit of a step. It is shorter than the 10 s after which a shutdown cancels requests,
-/// because no request may be cancelled here.
-pub(crate) const LIMIT: Duration = Duration::from_secs(8);
+/// The time limit of a step.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+/// The time limit of a shutdown. It is shorter than the 10 s after which a shutdown cancels
+/// requests, because no request may be cancelled here.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(8);
 
 /// Starts the programs, runs the flows, stops the programs and searches their output, even if a
 /// flow fails.
@@ -38,7 +40,11 @@ pub(crate) async fn run(
     )?;
     let library = library_flow::run(&test_client, progress).await;
     let stopped = progress
-        .step("SIGTERM ends both with exit code 0", deployment.stop())
+        .step_within(
+            SHUTDOWN_LIMIT,
+            "SIGTERM ends both with exit code 0",
+            deployment.stop(),
+        )
         .await;
 
     let start = DevDeployment::start_with_consent_page(program, folder);
@@ -51,7 +57,8 @@ pub(crate) async fn run(
     let client = Client::new(program, folder, user)?;
     let shipped = shipped_client(&deployment, &recorder, &client, progress).await;
     let stopped_again = progress
-        .step(
+        .step_within(
+            SHUTDOWN_LIMIT,
             "SIGTERM ends both again with exit code 0",
             deployment.stop(),
         )

@@ -158,18 +158,18 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_scenarios::Scratch;
+    use portcullis_scenarios::{ReservedPort, Scratch};
 
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_listener_is_that_of_the_program() {
-        let free = portcullis_scenarios::free_address().unwrap();
+        let reserved = ReservedPort::new();
         let folder = Scratch::folder("listener");
         let mut ended = Program::start("ended", &mut Command::new("false"), folder.path()).unwrap();
         assert!(
             ended
-                .wait_for_listener(free)
+                .wait_for_listener(reserved.address())
                 .await
                 .unwrap_err()
                 .to_string()
