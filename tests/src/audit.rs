@@ -31,12 +31,14 @@ pub async fn audit_records(path: impl AsRef<Path>, wanted: impl Fn(&Value) -> bo
 }
 
 fn read(path: &Path) -> Vec<Value> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
         Err(error) => panic!("{}: {error}", path.display()),
     };
-    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    // Read as text without the incomplete line, which can end within a character.
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    let whole = String::from_utf8_lossy(&bytes[..end.map_or(0, |end| end + 1)]);
     whole
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
