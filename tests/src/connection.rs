@@ -152,6 +152,20 @@ impl Connection {
         }
     }
 
+    /// Reads the next chunk of an event stream. Skips the comments that the server adds to a stream
+    /// without events. Returns `None` after the last chunk.
+    ///
+    /// # Panics
+    /// Panics as [`chunk`](Self::chunk) does.
+    pub async fn event(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let chunk = self.chunk().await;
+            if chunk.as_deref() != Some(b":\n\n") {
+                return chunk;
+            }
+        }
+    }
+
     /// Reads until the connection ends.
     pub async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}

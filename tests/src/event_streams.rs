@@ -133,7 +133,7 @@ impl EventStream {
     pub async fn assert_forwarded(&mut self, chunk: &'static str) {
         self.send(chunk);
         assert_eq!(
-            self.connection.chunk().await.as_deref(),
+            self.connection.event().await.as_deref(),
             Some(chunk.as_bytes())
         );
     }
@@ -161,7 +161,7 @@ impl EventStream {
     /// # Panics
     /// Panics otherwise.
     pub async fn assert_ended(&mut self) {
-        assert_eq!(self.connection.chunk().await, None);
+        assert_eq!(self.connection.event().await, None);
         self.assert_upstream_ended(TIMEOUT).await;
     }
 

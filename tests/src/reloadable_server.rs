@@ -138,12 +138,7 @@ impl ReloadableServer {
 
     /// Reads the next chunk of a stream that is not a comment.
     pub async fn next_event(stream: &mut Connection) -> Option<Vec<u8>> {
-        loop {
-            let chunk = stream.chunk().await;
-            if chunk.as_deref() != Some(b":\n\n") {
-                return chunk;
-            }
-        }
+        stream.event().await
     }
 
     /// Opens the event stream of a session.
