@@ -3,6 +3,8 @@
 use portcullis_scenarios::{Peer, Portcullis, Scratch};
 use serde_json::json;
 
+use crate::connect::Bridge;
+
 /// E11: `call`, `doctor` and `connect` work with a server of each revision that has sessions,
 /// including 2025-03-26, which allows batches.
 #[tokio::test]
@@ -30,17 +32,13 @@ async fn every_command_supports_every_revision_with_sessions() {
         assert_eq!(called.code, Some(0), "{revision} {called:?}");
         let examined = Portcullis::run(&["doctor", &url]).await;
         assert_eq!(examined.code, Some(0), "{revision} {examined:?}");
-        let messages = [
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": revision } }),
-            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
-            json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }),
-        ];
-        let input = messages.map(|message| format!("{message}\n")).concat();
-        let bridged =
-            Portcullis::run_with_input(&[&["connect", &url][..], &options].concat(), &input).await;
-        assert!(
-            bridged.stdout.contains(r#""id":2,"result""#),
-            "{revision} {bridged:?}"
-        );
+        let mut bridge = Bridge::start(&url, &options, &[]);
+        let initialize = json!({ "protocolVersion": revision });
+        bridge.request(1, "initialize", initialize).await;
+        bridge
+            .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        let answer = bridge.request(2, "ping", json!({})).await;
+        assert!(answer["result"].is_object(), "{revision} {answer}");
     }
 }

@@ -3,14 +3,17 @@
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
 use serde_json::json;
 
-/// Starts a server whose tokens expire after a second and whose refresh tokens can be used once.
-async fn server() -> Peer {
+use crate::connect::Bridge;
+
+/// Starts a server whose tokens expire after these seconds and whose refresh tokens can be used
+/// once.
+async fn server(expires_in: u32) -> Peer {
     let issued = std::sync::atomic::AtomicU32::new(0);
     Peer::start(move |request| {
         (request.path == "/token").then(|| {
             let number = issued.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             request.json(json!({
-                "access_token": format!("token-{number}"), "token_type": "Bearer", "expires_in": 1,
+                "access_token": format!("token-{number}"), "token_type": "Bearer", "expires_in": expires_in,
                 "refresh_token": format!("refresh-{number}"),
             }))
         })
@@ -18,15 +21,18 @@ async fn server() -> Peer {
     .await
 }
 
-/// Runs the program with a file size limit of zero, which has the same effect as a full disk.
-async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
-    Portcullis::run_limited(arguments, "-f 0", input).await
+/// A file size limit of zero, which has the same effect as a full disk.
+const FULL_DISK: &str = "-f 0";
+
+/// Runs the program with [`FULL_DISK`].
+async fn run_on_full_disk(arguments: &[&str]) -> Finished {
+    Portcullis::run_limited(arguments, FULL_DISK, "").await
 }
 
 /// I5: on a full disk, the refresh token is not used. It works when there is space again.
 #[tokio::test]
 async fn a_full_disk_does_not_use_the_refresh_token() {
-    let server = server().await;
+    let server = server(1).await;
     let store = Scratch::path_for("store");
     let url = server.url("/mcp");
     let login =
@@ -35,7 +41,7 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
 
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
 
-    let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
+    let full = run_on_full_disk(&["token", &url, "--store", store.as_str()]).await;
     assert_eq!(full.code, Some(1), "{full:?}");
     assert_eq!(full.stdout, "", "{full:?}");
     assert!(
@@ -56,7 +62,7 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
 /// bridge signs in and keeps the tokens in memory, with one warning.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
-    let server = server().await;
+    let server = server(300).await;
     let store = Scratch::path_for("store");
     let url = server.url("/mcp");
 
@@ -64,7 +70,7 @@ async fn a_sign_in_without_a_writable_store() {
     for (is_full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
         let arguments = ["login", &url, "--auto-consent", "--store", directory];
         let login = if is_full {
-            run_on_full_disk(&arguments, "").await
+            run_on_full_disk(&arguments).await
         } else {
             Portcullis::run(&arguments).await
         };
@@ -72,15 +78,13 @@ async fn a_sign_in_without_a_writable_store() {
         assert_eq!(server.requests("/authorize").len(), 0, "{login:?}");
         assert!(login.stderr.contains("--store"), "{login:?}");
     }
-    let input = format!(
-        "{}\n",
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
-    );
-    let arguments = ["connect", &url, "--auto-consent", "--store", store.as_str()];
-    let bridged = run_on_full_disk(&arguments, &input).await;
-    assert_eq!(server.requests("/authorize").len(), 1, "{bridged:?}");
-    assert!(bridged.stdout.contains("\"result\""), "{bridged:?}");
+    let in_store = ["--auto-consent", "--store", store.as_str()];
+    let mut bridge = Bridge::start_limited(&url, &in_store, FULL_DISK);
+    let response = bridge.initialize().await;
+    assert_eq!(server.requests("/authorize").len(), 1, "{response}");
+    assert!(response["result"].is_object(), "{response}");
 
+    let bridged = bridge.close().await;
     let warnings = bridged.stderr.matches("kept in memory").count();
     assert_eq!(warnings, 1, "{bridged:?}");
 }

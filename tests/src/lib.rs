@@ -46,7 +46,7 @@ pub use administration::Administration;
 pub use deployment::{Deployment, DeploymentBuilder};
 pub use finished::Finished;
 pub use portcullis::Portcullis;
-pub use program::{listen_address, portcullis_command, portcullis_program};
+pub use program::{limited_command, listen_address, portcullis_command, portcullis_program};
 pub use reloadable_server::ReloadableServer;
 pub use terminal::{Terminal, in_terminal};
 

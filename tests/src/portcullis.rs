@@ -17,7 +17,7 @@ use crate::{
     http_response::HttpResponse,
     log::Log,
     process::{Process, Signal},
-    program::{listen_address, portcullis_command, portcullis_program},
+    program::{limited_command, listen_address, portcullis_command, portcullis_program},
     reason_codes::assert_explained,
     scratch::Scratch,
 };
@@ -370,16 +370,7 @@ fn state_for(command: &mut Command) -> Scratch {
 fn limited(arguments: &[&str], limit: Option<&str>) -> Command {
     let mut command = match limit {
         None => portcullis_command(portcullis_program()),
-        Some(limit) => {
-            let mut shell = portcullis_command("sh".as_ref());
-            shell
-                .args([
-                    "-c",
-                    &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\""),
-                ])
-                .arg(portcullis_program());
-            shell
-        }
+        Some(limit) => limited_command(limit),
     };
     command.args(arguments);
     command

@@ -53,6 +53,15 @@ pub fn portcullis_command(program: &Path) -> Command {
     command
 }
 
+/// Returns a [`portcullis_command`] with a limit of resources, which is an argument of `ulimit`.
+/// Signals of exceeded limits are ignored: a write beyond the limit fails.
+pub fn limited_command(limit: &str) -> Command {
+    let mut shell = portcullis_command("sh".as_ref());
+    let script = format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\"");
+    shell.args(["-c", &script]).arg(portcullis_program());
+    shell
+}
+
 /// Returns the listen address of a log line, in either log format.
 pub fn listen_address(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line
