@@ -311,8 +311,11 @@ async fn issuers() {
         .assert_denied(&deployment.try_token(&unknown).await, "token.key_unknown")
         .await;
 
-    let basic = introspecting
-        .last()
+    let calls = introspecting.recorded();
+    let basic = calls
+        .iter()
+        .rfind(|request| request.target == "/introspect")
+        .expect("a call")
         .header("authorization")
         .expect("basic")
         .trim_start_matches("Basic ")
