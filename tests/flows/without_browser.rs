@@ -3,7 +3,6 @@
 use std::{
     io::{BufRead as _, BufReader},
     process::Stdio,
-    time::{Duration, Instant},
 };
 
 use portcullis_scenarios::{
@@ -20,23 +19,19 @@ const NO_DISPLAY: [(&str, &str); 4] = [
     ("BROWSER", ""),
     ("WSL_INTEROP", ""),
 ];
-/// Much less than the time limit of a sign-in.
-const SOON: Duration = Duration::from_secs(15);
 
-/// I7: without browser and terminal, commands fail at once, and the error names the ways to sign
-/// in.
+/// I7: without browser and terminal, commands fail at once: in the time limit of every run, which
+/// is much less than that of a sign-in. The error names the ways to sign in.
 #[tokio::test]
 async fn commands_fail_at_once() {
     let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));
     let url = peer.url("/mcp");
     for arguments in [&["login", &url][..], &["call", &url, "tools/list"]] {
-        let started = Instant::now();
         let failed = Portcullis::run_with(
             &[arguments, &["--store", store.as_str()]].concat(),
             &NO_DISPLAY,
         )
         .await;
-        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
         assert_eq!(
             (failed.code, failed.stderr.lines().count()),
             (Some(1), 1),
@@ -72,16 +67,15 @@ async fn doctor_names_its_option() {
     assert!(!failed.stdout.contains("portcullis login"), "{failed:?}");
 }
 
-/// I7, I8: a client of `connect` gets the error at once, and not after its own time limit.
+/// I7, I8: a client of `connect` gets the error at once, and not after its own time limit, which is
+/// longer than that of [`Bridge`].
 #[tokio::test]
 async fn connect_fails_at_once() {
     for command in ["connect", "mcp-remote"] {
         let (peer, state) = (Peer::start(|_| None).await, Scratch::path_for("state"));
         let environment = [&NO_DISPLAY[..], &[("XDG_STATE_HOME", state.as_str())]].concat();
-        let started = Instant::now();
         let mut bridge = Bridge::start_command(command, &[&peer.url("/mcp")], &environment);
         let response = bridge.initialize().await;
-        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
         let error = &response["error"];
         assert_eq!(
             error["data"]["reason"],
