@@ -107,7 +107,10 @@ async fn a_failed_revocation() {
         logout.stderr.contains("signed out on this machine"),
         "{logout:?}"
     );
-    assert!(logout.stderr.contains("503"), "{logout:?}");
+    assert!(
+        logout.stderr.contains("503 Service Unavailable"),
+        "{logout:?}"
+    );
     assert!(logout.stderr.contains("body: maintenance"), "{logout:?}");
     assert_eq!(
         Portcullis::run(&["status", &url, "--store", store.as_str()])

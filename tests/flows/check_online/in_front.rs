@@ -63,7 +63,7 @@ async fn logins_redirects_and_templates() {
         .assert_cause(
             "a login",
             "issuer.found",
-            &["401", "answer there without authorization"],
+            &["401 Unauthorized", "answer there without authorization"],
         )
         .await;
 

@@ -183,7 +183,7 @@ async fn unusable_responses() {
             body: "",
             settings: "",
             rule: "issuer.found",
-            words: &["503", "log"],
+            words: &["503 Service Unavailable", "log"],
         },
         Case {
             name: "no keys yet",
@@ -192,7 +192,7 @@ async fn unusable_responses() {
             body: "",
             settings: "",
             rule: "keys.found",
-            words: &["404", "jwks_uri"],
+            words: &["404 Not Found", "jwks_uri"],
         },
         Case {
             name: "a web page instead of keys",
@@ -219,7 +219,7 @@ async fn unusable_responses() {
             body: "",
             settings: INTROSPECTION,
             rule: "introspection.response",
-            words: &["500"],
+            words: &["500 Internal Server Error"],
         },
         Case {
             name: "an introspection endpoint that accepts every token",

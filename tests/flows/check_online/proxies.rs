@@ -83,7 +83,7 @@ async fn the_address_of_clients() {
     let elsewhere = Peer::start(|_| Some(status(404, "not here"))).await;
     let misdirected = setup(&elsewhere.url(""));
     let running = Portcullis::serve(&misdirected.text()).await;
-    let words = ["404", "let the proxy pass", &address.to_string()];
+    let words = ["404 Not Found", "let the proxy pass", &address.to_string()];
     misdirected
         .assert_cause("another server", RULE, &words)
         .await;
@@ -130,7 +130,11 @@ async fn the_address_of_a_broker() {
     .await;
     let (partial, _idp) = setup(&of_resource_only.url("")).await;
     let running = Portcullis::serve(&partial.text()).await;
-    let words = ["oauth-authorization-server", "404", "pass all requests"];
+    let words = [
+        "oauth-authorization-server",
+        "404 Not Found",
+        "pass all requests",
+    ];
     partial.assert_cause("some paths", RULE, &words).await;
     drop(running);
 

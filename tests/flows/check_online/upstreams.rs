@@ -90,7 +90,7 @@ async fn unusable_responses() {
             header: Some(("location", "/mcp/")),
             body: "",
             rule: "upstream.redirect",
-            words: &["307", "/mcp/\" } in resource[0]"],
+            words: &["307 Temporary Redirect", "/mcp/\" } in resource[0]"],
         },
         Case {
             name: "its own authorization",
@@ -130,7 +130,7 @@ async fn unusable_responses() {
             header: None,
             body: "",
             rule: "upstream.mcp",
-            words: &["500", "log of the MCP server"],
+            words: &["500 Internal Server Error", "log of the MCP server"],
         },
         Case {
             name: "TLS on this port",
@@ -193,7 +193,7 @@ async fn other_paths_and_transports() {
     .await;
     let fix = format!("http = \"{}/mcp\"", at_mcp.origin());
     with_upstream(&issuer, &at_mcp.origin())
-        .assert_cause("no path", "upstream.mcp", &["404", &fix])
+        .assert_cause("no path", "upstream.mcp", &["404 Not Found", &fix])
         .await;
     let nowhere = Upstream::scripted(|_| Some(Upstream::response(404, &[], "Not Found"))).await;
     let fix = format!("http = \"{}/PATH\" }} in resource[0]", nowhere.origin());
@@ -202,7 +202,7 @@ async fn other_paths_and_transports() {
         .assert_cause(
             "a wrong path",
             "upstream.mcp",
-            &["nothing at the path /wrong", "404", &fix],
+            &["nothing at the path /wrong", "404 Not Found", &fix],
         )
         .await;
 
@@ -256,15 +256,30 @@ async fn requests_without_an_identifier() {
             "note",
             ["serves requests without one", ""],
         ),
-        (400, "no session", "problem", ["400", "remove sessions"]),
+        (
+            400,
+            "no session",
+            "problem",
+            ["400 Bad Request", "remove sessions"],
+        ),
         (
             200,
             NO_SESSION,
             "problem",
             ["-32602: no session", "remove sessions"],
         ),
-        (503, "", "warning", ["503", "log of the MCP server"]),
-        (429, NO_SESSION, "warning", ["429", "log of the MCP server"]),
+        (
+            503,
+            "",
+            "warning",
+            ["503 Service Unavailable", "log of the MCP server"],
+        ),
+        (
+            429,
+            NO_SESSION,
+            "warning",
+            ["429 Too Many Requests", "log of the MCP server"],
+        ),
     ] {
         let upstream = Upstream::scripted(move |request| {
             let is_ping = request.message_method().as_deref() == Some("ping");
