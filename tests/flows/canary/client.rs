@@ -1,7 +1,7 @@
 //! The client's secrets, codes and tokens in its own output.
 
 use http::Response;
-use portcullis_scenarios::{Portcullis, RecordedRequest, ResponseBody, Upstream};
+use portcullis_scenarios::{Portcullis, RecordedRequest, ResponseBody, Scratch, Upstream};
 use portcullis_testkit::Canaries;
 use serde_json::{Value, json};
 
@@ -12,10 +12,13 @@ use super::JSON;
 async fn client() {
     let server = Upstream::scripted(|request| Some(well_behaved_server(request))).await;
     let endpoint = format!("{}/mcp?key=canary-of-the-query", server.origin());
+    let store = Scratch::path_for("store");
     for format in ["json", "human"] {
         let arguments = [
             "call",
             "--auto-consent",
+            "--store",
+            store.as_str(),
             "--log-format",
             format,
             &endpoint,
