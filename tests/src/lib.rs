@@ -35,7 +35,6 @@ mod recorded_request;
 mod redis;
 mod reloadable_server;
 mod request;
-mod reserved_port;
 mod runtime;
 mod scratch;
 mod terminal;
@@ -77,8 +76,8 @@ pub use request::{Request, send_bytes};
 pub use audit::audit_records;
 pub use full_run::is_full_run;
 pub use npm::npm_install;
+pub use portcullis_testkit::ReservedPort;
 pub use process::{Process, Signal, free_address};
-pub use reserved_port::ReservedPort;
 pub use runtime::block_on;
 pub use scratch::Scratch;
 

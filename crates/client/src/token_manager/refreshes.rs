@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     /// I5: the end waits for the refreshes in progress, and none begins from then on.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn the_end_waits_for_refreshes() {
         let refreshes = Arc::new(Refreshes::default());
         let first = refreshes.begin().await.unwrap();

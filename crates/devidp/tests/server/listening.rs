@@ -1,10 +1,16 @@
 //! Listening, host name checks, limits, logs and shutdown.
 
-use std::sync::Arc;
+use std::{
+    io::ErrorKind,
+    sync::{Arc, LazyLock},
+};
 
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use portcullis_devidp::{DevIdp, DevIdpError, DevIdpSettings};
+use portcullis_testkit::ReservedPort;
+use tokio::net::TcpStream;
+use tracing::Dispatch;
 
 use crate::support::*;
 
@@ -97,12 +103,13 @@ async fn large_headers_are_rejected() {
 
 #[tokio::test]
 async fn the_server_stops_on_shutdown() {
-    let server = Server::start(|_| {}).await;
-    let address = server.address;
-    let _silent = tokio::net::TcpStream::connect(address).await.unwrap();
+    let port = ReservedPort::new();
+    let server = Server::start(|settings| settings.listen = port.address()).await;
+    let _silent = TcpStream::connect(port.address()).await.unwrap();
     server.get("/jwks").await;
     server.shut_down().await;
-    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    let refused = TcpStream::connect(port.address()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
 
 #[derive(Clone, Default)]
@@ -122,6 +129,11 @@ impl std::io::Write for Captured {
 /// J2: the log has no codes, tokens, secrets, states or verifiers. K1: registrations are logged.
 #[tokio::test]
 async fn the_log_has_no_secrets() {
+    // With one dispatcher, `tracing` would ask only the thread that first reaches an event whether
+    // it is enabled, and that of another test would answer no.
+    static SECOND: LazyLock<Dispatch> =
+        LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+    LazyLock::force(&SECOND);
     let captured = Captured::default();
     let writer = captured.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -1,11 +1,16 @@
 //! Secrets in logs and `Debug`.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use http::Method;
 use parking_lot::Mutex;
 use portcullis_testkit::{ManualClock, ScriptedFetch};
 use tower_layer::Layer;
+use tracing::Dispatch;
 
 use super::support::{Inner, Setup, With, request};
 use crate::{
@@ -31,6 +36,11 @@ impl io::Write for Log {
 /// or query.
 #[tokio::test]
 async fn the_log_has_the_reason_and_no_secret() {
+    // With one dispatcher, `tracing` would ask only the thread that first reaches an event whether
+    // it is enabled, and that of another test would answer no.
+    static SECOND: LazyLock<Dispatch> =
+        LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+    LazyLock::force(&SECOND);
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

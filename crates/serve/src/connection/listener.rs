@@ -153,6 +153,8 @@ fn is_listening(socket: &TcpListener) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_testkit::ReservedPort;
+
     use super::*;
 
     /// J9: the fix depends on the cause.
@@ -177,17 +179,18 @@ mod tests {
     /// process.
     #[test]
     fn an_address_in_use_is_found() {
-        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let listener = bind(local(0), "listen").unwrap();
-        let address = listener.local_addr().unwrap();
+        let port = ReservedPort::new();
+        let address = port.address();
+        let listener = bind(address, "listen").unwrap();
         assert!(is_in_use(address));
         assert!(is_in_use(SocketAddr::from(([0, 0, 0, 0], address.port()))));
-        assert!(!is_in_use(local(0)));
+        assert!(!is_in_use(SocketAddr::from(([127, 0, 0, 1], 0))));
         let foreign = SocketAddr::from(([192, 0, 2, 1], 1));
         assert!(!is_in_use(foreign), "another error is that of `bind`");
 
         // A connection that the listener has closed does not keep the address in use.
         let client = std::net::TcpStream::connect(address).unwrap();
+        listener.set_nonblocking(false).unwrap();
         drop(listener.accept().unwrap());
         drop((client, listener));
         assert!(!is_in_use(address));

@@ -57,7 +57,7 @@ async fn records_in_redis_keep_to_the_contract() {
         return;
     };
     let clock = ManualClock::new();
-    let records = RedisRecords::new(&settings(redis.port), Arc::new(clock.clone())).unwrap();
+    let records = RedisRecords::new(&settings(redis.port()), Arc::new(clock.clone())).unwrap();
     suite::run(Arc::new(records), &clock).await;
     let keys = redis.command(&["KEYS", "*"]);
     assert_eq!(keys, "", "nothing is left of removed records");
@@ -72,7 +72,7 @@ async fn replicas_exclude_each_other() {
     let counter = || Box::from(*b"counter");
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
-        let records = open(redis.port);
+        let records = open(redis.port());
         tasks.spawn(async move {
             let mut won = 0_u64;
             while won < 25 {
@@ -103,7 +103,7 @@ async fn replicas_exclude_each_other() {
         });
     }
     tasks.join_all().await;
-    let last = open(redis.port).get(LEFT, b"counter").await.unwrap();
+    let last = open(redis.port()).get(LEFT, b"counter").await.unwrap();
     assert_eq!(*last.unwrap().value, b"100");
 }
 
@@ -115,7 +115,7 @@ async fn a_killed_server_loses_nothing() {
         return;
     };
     let later = UnixTime::from_secs(1 << 40);
-    let records = Arc::new(open(redis.port));
+    let records = Arc::new(open(redis.port()));
     let mut answered = 0;
     for round in 1..=2 {
         let writer = Arc::clone(&records);
@@ -160,7 +160,7 @@ async fn a_read_after_a_restart_connects_again() {
     let Some(mut redis) = Redis::start_durable() else {
         return;
     };
-    let records = open(redis.port);
+    let records = open(redis.port());
     let record = put(LEFT, 1, UnixTime::from_secs(1 << 40));
     records.commit(writes([record])).await.unwrap();
     redis.kill();
@@ -170,7 +170,7 @@ async fn a_read_after_a_restart_connects_again() {
 }
 
 /// Everything fails after 2 s if the server accepts connections and does not answer.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_silent_server_is_an_error_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let records = Arc::new(open(listener.local_addr().unwrap().port()));
@@ -212,14 +212,14 @@ async fn a_server_that_can_lose_records_is_refused() {
         ),
     ] {
         set(name, wrong);
-        let refusing = open(redis.port);
+        let refusing = open(redis.port());
         assert_eq!(code(refusing.connect().await), expected);
         let change = writes([put(LEFT, 1, UnixTime::from_secs(1 << 40))]);
         assert_eq!(code(refusing.commit(change).await), expected);
-        let assuming = open(redis.port).assume_durable();
+        let assuming = open(redis.port()).assume_durable();
         assert_eq!(code(assuming.connect().await), "");
         set(name, right);
-        assert_eq!(code(open(redis.port).connect().await), "");
+        assert_eq!(code(open(redis.port()).connect().await), "");
     }
     assert_eq!(redis.command(&["DBSIZE"]), "0");
 }
@@ -234,8 +234,8 @@ async fn a_user_without_config_needs_a_confirmation() {
         "ACL", "SETUSER", "limited", "on", ">hunter2", "~*", "+@all", "-config",
     ];
     assert_eq!(redis.command(&user), "OK");
-    let mut settings = settings(redis.port);
-    settings.url = format!("redis://limited@127.0.0.1:{}", redis.port);
+    let mut settings = settings(redis.port());
+    settings.url = format!("redis://limited@127.0.0.1:{}", redis.port());
     settings.password = Some(Secret::new("hunter2"));
     let limited = || RedisRecords::new(&settings, Arc::new(SystemClock::new())).unwrap();
     assert_eq!(code(limited().connect().await), "records.redis_config");
@@ -263,7 +263,7 @@ async fn many_records_are_scanned_and_swept() {
         return;
     };
     let clock = ManualClock::new();
-    let records = RedisRecords::new(&settings(redis.port), Arc::new(clock.clone())).unwrap();
+    let records = RedisRecords::new(&settings(redis.port()), Arc::new(clock.clone())).unwrap();
     let later = clock.now().saturating_add(Duration::from_secs(1));
     let total = MAX_SWEPT as u64 + 10;
     let change = writes((0..total).map(|number| {
@@ -299,7 +299,7 @@ async fn a_sweep_spares_renewed_records() {
     let soon = clock.now();
     let later = soon.saturating_add(Duration::from_secs(60));
     let [one, other] = [(); 2]
-        .map(|()| RedisRecords::new(&settings(redis.port), Arc::new(clock.clone())).unwrap());
+        .map(|()| RedisRecords::new(&settings(redis.port()), Arc::new(clock.clone())).unwrap());
     for round in 0..100 {
         one.commit(writes([put(LEFT, round, soon)])).await.unwrap();
         let (swept, renewed) =

@@ -54,7 +54,7 @@ impl Replica {
             idle_timeout: settings.idle_timeout,
         };
         let redis = RedisSettings::new(
-            format!("redis://{user}@127.0.0.1:{}", redis.port),
+            format!("redis://{user}@127.0.0.1:{}", redis.port()),
             "test",
             retention,
         );

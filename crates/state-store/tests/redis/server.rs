@@ -1,17 +1,17 @@
 use std::{
     io::{self, ErrorKind},
-    net::TcpListener,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
+use portcullis_testkit::ReservedPort;
 use tempfile::TempDir;
 
 use super::TIMEOUT;
 
 /// A `redis-server`. It is killed when this is dropped.
 pub(super) struct Redis {
-    pub(super) port: u16,
+    port: ReservedPort,
     /// The directory of a server with persistence.
     directory: Option<TempDir>,
     process: Child,
@@ -30,12 +30,8 @@ impl Redis {
 
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn start_in(directory: Option<TempDir>) -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        match Self::run(port, directory.as_ref()) {
+        let port = ReservedPort::new();
+        match Self::run(port.port(), directory.as_ref()) {
             Ok(process) => Some(Self {
                 port,
                 directory,
@@ -70,10 +66,8 @@ impl Redis {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        // Another process may have taken the port: only the answer of this one counts.
-        let own_id = format!("process_id:{}\r\n", process.id());
         let started = Instant::now();
-        while !run_command(port, &["INFO", "server"]).contains(&own_id) {
+        while run_command(port, &["PING"]) != "PONG\n" {
             assert!(
                 started.elapsed() < TIMEOUT,
                 "redis-server does not answer on port {port}"
@@ -83,6 +77,10 @@ impl Redis {
         Ok(process)
     }
 
+    pub(super) fn port(&self) -> u16 {
+        self.port.port()
+    }
+
     pub(super) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -90,12 +88,12 @@ impl Redis {
 
     /// Executes a command and returns its output.
     pub(super) fn command(&self, arguments: &[&str]) -> String {
-        run_command(self.port, arguments).trim().to_owned()
+        run_command(self.port(), arguments).trim().to_owned()
     }
 
     /// Starts the server again, with what it has on disk.
     pub(super) fn restart(&mut self) {
-        self.process = Self::run(self.port, self.directory.as_ref()).unwrap();
+        self.process = Self::run(self.port(), self.directory.as_ref()).unwrap();
     }
 }
 

@@ -1,8 +1,9 @@
 //! Only the expected redirect is accepted, once, until a timeout.
 
-use std::sync::mpsc;
+use std::{io::ErrorKind, sync::mpsc};
 
 use portcullis_metadata::Secret;
+use portcullis_testkit::ReservedPort;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -70,15 +71,17 @@ async fn a_redirect_is_accepted_and_confirmed() {
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
 }
 
+type SignIn = JoinHandle<Result<RedirectParameters, InteractionError>>;
+
 /// A sign-in, and the path of its one-time address.
-async fn started(
-    request: AuthorizationRequest,
-) -> (
-    JoinHandle<Result<RedirectParameters, InteractionError>>,
-    Url,
-) {
+async fn started(request: AuthorizationRequest) -> (SignIn, Url) {
+    started_at(0, request).await
+}
+
+/// As [`started`], on this port.
+async fn started_at(port: u16, request: AuthorizationRequest) -> (SignIn, Url) {
     let (opened, mut seen) = tokio::sync::mpsc::unbounded_channel();
-    let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap())
+    let redirect = LoopbackRedirect::bind_to(port, move |url| opened.send(url.clone()).unwrap())
         .await
         .unwrap();
     let sign_in = tokio::spawn(async move { redirect.authorize(&request).await });
@@ -112,12 +115,8 @@ async fn a_browser_opens_a_one_time_address() {
 /// I3: a second request for the address ends the sign-in. A later redirect is not accepted.
 #[tokio::test]
 async fn a_second_request_for_the_address_ends_the_sign_in() {
-    let request = request(true);
-    let target = format!(
-        "/callback?code=c&state={}&iss=https://auth.example.com",
-        state(&request)
-    );
-    let (sign_in, address) = started(request).await;
+    let port = ReservedPort::new();
+    let (sign_in, address) = started_at(port.port(), request(true)).await;
     visit(&address, address.path()).await;
     let second = visit(&address, address.path()).await;
     assert!(
@@ -128,12 +127,8 @@ async fn a_second_request_for_the_address_ends_the_sign_in() {
         sign_in.await.unwrap().unwrap_err().code(),
         "interaction.opened_twice"
     );
-    assert!(
-        TcpStream::connect(("127.0.0.1", address.port().unwrap()))
-            .await
-            .is_err(),
-        "{target}"
-    );
+    let refused = TcpStream::connect(port.address()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
 
 /// I3: silent connections keep no browser out: the oldest is closed for a new one.
@@ -320,12 +315,14 @@ async fn the_end_of_the_input_does_not_end_the_wait() {
 /// The port is released on drop.
 #[tokio::test]
 async fn the_port_is_released_on_drop() {
-    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
-    let port = redirect.redirect_uri().port().unwrap();
-    assert!(format!("{redirect:?}").contains(&port.to_string()));
+    let port = ReservedPort::new();
+    let bind = || LoopbackRedirect::bind_to(port.port(), |_| ());
+    let redirect = bind().await.unwrap();
+    assert!(format!("{redirect:?}").contains(&port.port().to_string()));
+    assert!(bind().await.is_err());
     drop(redirect);
     tokio::task::yield_now().await;
-    assert!(LoopbackRedirect::bind_to(port, |_| ()).await.is_ok());
+    assert!(bind().await.is_ok());
 }
 
 /// Each resource has a fixed port, and gets another one if that is in use.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncReadExt, AsyncWriteExt, copy, sink},
+    net::{TcpListener, TcpSocket, TcpStream},
 };
 
 use super::*;
@@ -255,7 +255,9 @@ async fn http_on_a_tls_port_is_recognized() {
         socket.read_u8().await?;
         socket
             .write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-            .await
+            .await?;
+        // A connection that is closed with unread bytes is reset, and the response can be lost.
+        copy(&mut socket, &mut sink()).await
     });
     let error = fetcher()
         .fetch(FetchRequest::get(url, LOOPBACK_PEER))
@@ -266,13 +268,14 @@ async fn http_on_a_tls_port_is_recognized() {
 
 #[tokio::test]
 async fn errors_name_the_failed_step() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // The socket has the port and does not listen, so that no other test can get it.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = Url::parse(&format!(
         "http://{}/?secret=1",
-        listener.local_addr().unwrap()
+        socket.local_addr().unwrap()
     ))
     .unwrap();
-    drop(listener);
     let error = get(&closed, UrlPolicy::Operator).await.unwrap_err();
     assert_eq!(error.code(), "fetch.connect");
     assert!(!format!("{error:?}").contains("secret"));

@@ -1,6 +1,7 @@
 //! Connections are reused only after a complete response, and requests are not repeated.
 
 use portcullis_testkit::ScratchDirectory;
+use tokio::sync::Notify;
 
 use super::*;
 
@@ -37,25 +38,30 @@ async fn a_complete_response_frees_its_connection_at_once() {
     assert_eq!(text(unread).await, "{}");
 }
 
-/// L1: concurrent requests use different connections.
-#[tokio::test]
-async fn concurrent_requests_do_not_share() {
-    let test_upstream = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
+/// Sends two requests at the same time. Returns their connections in the order in which they became
+/// idle.
+async fn two_connections(test_upstream: &TestUpstream) -> [Served<TcpStream>; 2] {
+    let read = Notify::new();
+    let call = async || {
+        assert_eq!(text(post(&test_upstream.upstream).await).await, "{}");
+        read.notify_one();
+    };
     let serve = async {
         let mut one = test_upstream.accept().await;
         let mut two = test_upstream.accept().await;
         one.respond(OK).await;
+        read.notified().await;
         two.respond(OK).await;
-        (one, two)
+        [one, two]
     };
-    let (first, second, (mut one, mut two)) = tokio::join!(
-        post(&test_upstream.upstream),
-        post(&test_upstream.upstream),
-        serve
-    );
-    assert_eq!(text(first).await, "{}");
-    assert_eq!(text(second).await, "{}");
+    tokio::join!(call(), call(), serve).2
+}
 
+/// L1: concurrent requests use different connections.
+#[tokio::test]
+async fn concurrent_requests_do_not_share() {
+    let test_upstream = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
+    let [mut one, mut two] = two_connections(&test_upstream).await;
     // Only one is kept: the last one that became idle.
     one.closed().await;
     assert!(test_upstream.is_reused(&mut two).await);
@@ -90,19 +96,7 @@ async fn stale_connections_are_not_used() {
 #[tokio::test]
 async fn expired_connections_are_closed() {
     let test_upstream = TestUpstream::new().await;
-    let serve = async {
-        let mut one = test_upstream.accept().await;
-        let mut two = test_upstream.accept().await;
-        one.respond(OK).await;
-        two.respond(OK).await;
-        (one, two)
-    };
-    let (first, second, (mut unneeded, mut used)) = tokio::join!(
-        post(&test_upstream.upstream),
-        post(&test_upstream.upstream),
-        serve
-    );
-    drop((first, second));
+    let [mut unneeded, mut used] = two_connections(&test_upstream).await;
     for _ in 0..2 {
         test_upstream.clock.advance(Duration::from_secs(3));
         assert!(test_upstream.is_reused(&mut used).await);

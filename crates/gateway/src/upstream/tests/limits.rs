@@ -75,7 +75,7 @@ async fn idle_connections_of_other_workers_are_closed() {
 #[tokio::test]
 async fn heads_have_a_time_limit() {
     let test_upstream =
-        TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
+        TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(60)).await;
     let (response, mut served) = test_upstream.answer_first(OK).await;
     assert_eq!(text(response).await, "{}");
     tokio::time::pause();
@@ -87,12 +87,15 @@ async fn heads_have_a_time_limit() {
     let (response, ()) = tokio::join!(post(&test_upstream.upstream), silent);
     let waited = started.elapsed();
     assert_eq!(failure(response).await.code, "upstream.head_timeout");
-    assert!((2000..=2600).contains(&waited.as_millis()), "{waited:?}");
+    assert!(
+        (60_000..=61_100).contains(&waited.as_millis()),
+        "{waited:?}"
+    );
 
     tokio::time::resume();
     let (mut response, mut served) = test_upstream.answer_first(STREAM_HEAD).await;
     tokio::time::pause();
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
     tokio::time::resume();
     served.send("3\r\n:1\n\r\n").await;
     assert_eq!(event(&mut response).await, ":1\n");

@@ -10,7 +10,7 @@ use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings, GrantType, Provi
 use portcullis_discovery::Product;
 use portcullis_doctor::{Report, Verdict};
 use portcullis_metadata::Secret;
-use tokio::net::TcpListener;
+use portcullis_testkit::ReservedPort;
 
 use crate::online_check::{Part, examine};
 
@@ -111,10 +111,8 @@ async fn the_application_is_tested() {
 /// A provider that is not there has one problem, and the application is not tested.
 #[tokio::test]
 async fn an_unreachable_provider_has_one_problem() {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = closed.local_addr().unwrap();
-    drop(closed);
-    let report = examined(&format!("http://{address}/realms/dev"), SECRET).await;
+    let closed = ReservedPort::new();
+    let report = examined(&format!("http://{}/realms/dev", closed.address()), SECRET).await;
     assert_eq!(problems(&report), ["connection.reachable"], "{report:#?}");
     let has_application = report
         .steps

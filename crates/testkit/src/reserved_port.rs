@@ -6,6 +6,7 @@ use tokio::net::TcpSocket;
 
 /// A loopback port that is bound, but not listened on. It refuses connections, and the system gives
 /// it to no other socket. A program can listen on it by its number, at any address of IPv4.
+#[derive(Debug)]
 pub struct ReservedPort {
     address: SocketAddr,
     _socket: TcpSocket,
