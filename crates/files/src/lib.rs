@@ -4,6 +4,7 @@
 mod config_file;
 #[cfg(unix)]
 mod config_file_error;
+mod locked_file;
 mod replace_error;
 mod user_directory;
 
@@ -17,6 +18,7 @@ use std::{
 pub use config_file::{ConfigFile, create_private, create_public};
 #[cfg(unix)]
 pub use config_file_error::ConfigFileError;
+pub use locked_file::LockedFile;
 pub use replace_error::ReplaceError;
 pub use user_directory::user_state_directory;
 

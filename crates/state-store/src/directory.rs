@@ -9,7 +9,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use portcullis_files::{PRIVATE, ReplaceError, private_options};
+use portcullis_files::{LockedFile, PRIVATE, ReplaceError, private_options};
 use portcullis_session::{SessionKey, SessionKeys};
 use zeroize::Zeroizing;
 
@@ -25,7 +25,7 @@ const MAX_KEYS: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 pub struct StateDirectory {
     path: PathBuf,
-    _lock: Arc<File>,
+    _lock: Arc<LockedFile>,
 }
 
 impl StateDirectory {
@@ -73,7 +73,7 @@ impl StateDirectory {
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
-                _lock: Arc::new(lock),
+                _lock: Arc::new(LockedFile::new(lock)),
             }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse {
                 path: path.to_owned(),
@@ -96,7 +96,7 @@ impl StateDirectory {
         };
         Ok(Some(Self {
             path: path.to_owned(),
-            _lock: Arc::new(lock),
+            _lock: Arc::new(LockedFile::new(lock)),
         }))
     }
 

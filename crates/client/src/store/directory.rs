@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use portcullis_files::{PRIVATE, private_options};
+use portcullis_files::{LockedFile, PRIVATE, private_options};
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
@@ -192,7 +192,7 @@ impl Directory {
         let end = Instant::now() + limit;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Box::new(file)),
+                Ok(()) => return Ok(Box::new(LockedFile::new(file))),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => {
                     sleep(LOCK_RETRY_INTERVAL).await
                 }
