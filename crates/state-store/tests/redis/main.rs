@@ -1,4 +1,5 @@
-//! Replicas in one process, with a real `redis-server`.
+//! Replicas in one process, with a real `redis-server`. They run on a thread of their own, so that a
+//! command of the test does not keep them from answering in time.
 #![cfg(feature = "redis")]
 #![allow(
     clippy::unwrap_used,
@@ -45,7 +46,7 @@ fn target() -> SessionTarget {
 
 /// E13: an end that is confirmed is known on the other replica. A fresh replica is ready at once,
 /// and a crashed one delays a confirmation by at most its lease.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ends_reach_all_replicas() {
     let Some(redis) = Redis::start() else { return };
     let one = Replica::start(&redis);
@@ -75,14 +76,14 @@ async fn ends_reach_all_replicas() {
     assert_eq!(fresh.check(&last), Err(ResolveError::Ended));
 
     let session = one.open();
-    fresh.crash();
+    fresh.crash().await;
     assert!(one.end(&session).await);
     assert_eq!(other.check(&session), Err(ResolveError::Ended));
 }
 
 /// E13: Redis is killed and restarted empty: ends hold everywhere, and a fresh replica accepts no
 /// ended session.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ends_survive_a_loss_of_redis() {
     let Some(mut redis) = Redis::start() else {
         return;
@@ -132,7 +133,7 @@ async fn ends_survive_a_loss_of_redis() {
 
 /// E13: a list of ends that Redis has evicted is written again, and no fresh replica takes the
 /// empty one for complete.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ends_survive_an_eviction() {
     let Some(redis) = Redis::start() else { return };
     let one = Replica::start(&redis);
@@ -152,7 +153,7 @@ async fn ends_survive_an_eviction() {
 }
 
 /// E13: scripts that Redis has forgotten are sent to it again.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn forgotten_scripts_are_sent_again() {
     let Some(redis) = Redis::start() else { return };
     let one = Replica::start(&redis);
@@ -168,7 +169,7 @@ async fn forgotten_scripts_are_sent_again() {
 }
 
 /// E13: members and messages that cannot be read stop no replica, and the others count.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn unreadable_data_is_left_out() {
     let Some(redis) = Redis::start() else { return };
     assert_eq!(
@@ -199,7 +200,7 @@ async fn unreadable_data_is_left_out() {
 }
 
 /// E13: a user with the permissions in `docs/use/replicas.md`, and no others, suffices.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_documented_permissions_suffice() {
     let Some(redis) = Redis::start() else { return };
     let page = include_str!("../../../../docs/use/replicas.md");
@@ -253,7 +254,7 @@ async fn the_documented_permissions_suffice() {
 
 /// E13: an end that another replica has not acknowledged when the journal is closed fails, and its
 /// ticket does not wait.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_closed_journal_confirms_nothing() {
     let Some(redis) = Redis::start() else { return };
     let one = Replica::start(&redis);
@@ -267,11 +268,11 @@ async fn a_closed_journal_confirms_nothing() {
         .sessions
         .resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes())
         .unwrap();
-    other.crash();
+    other.crash().await;
     let ticket = one.sessions.end(&session, EndReason::Deleted).unwrap();
     one.journal.close();
     assert!(timeout(TIMEOUT, ticket).await.unwrap().is_err());
-    assert_eq!(one.journal.state(), RedisState::Unreachable);
+    one.reaches(RedisState::Unreachable).await;
     assert_eq!(
         redis.command(&["ZCARD", "{test}:session-ends"]),
         "2",
@@ -282,7 +283,7 @@ async fn a_closed_journal_confirms_nothing() {
 /// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not
 /// confirmed, and applied when Redis is back without its data. Inactive tokens reach the others,
 /// and each new connection is reported.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn revocations_reach_all_replicas() {
     let Some(mut redis) = Redis::start() else {
         return;
@@ -328,7 +329,7 @@ async fn revocations_reach_all_replicas() {
 }
 
 /// E13: sessions that a replica opens count at the others, while they are not in their tables.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn opened_sessions_count_elsewhere() {
     let Some(redis) = Redis::start() else { return };
     let one = Replica::start(&redis);

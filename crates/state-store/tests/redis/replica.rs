@@ -112,7 +112,8 @@ impl Replica {
     }
 
     /// Ends without leaving the others.
-    pub(super) fn crash(self) {
+    pub(super) async fn crash(self) {
         self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
     }
 }
