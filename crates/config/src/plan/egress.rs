@@ -46,47 +46,67 @@ fn warning(key: &str, url: &Url, fetch: &FetchSettings) -> Option<Diagnostic> {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::result_large_err,
-    reason = "the error type is that of figment's jail"
-)]
 mod tests {
-    use figment::Jail;
+    use std::{
+        env,
+        process::{Command, Stdio},
+    };
 
     use crate::{from_text, plan::Plan};
+
+    const TEXT: &str = "base_url = 'https://mcp.example.com'\nstate_dir = 'off'\n[[issuer]]\nissuer = 'https://a.example'\n\
+                        [[issuer]]\nissuer = 'https://b.example'\nproxy = 'http://proxy.example:3128'\n[[resource]]\n\
+                        endpoint = '/mcp'\nupstream = 'demo'\n[traces]\nendpoint = 'https://otel.example/v1/traces'";
+    /// Names the beginnings of the expected warnings, one a line, for the process of a case.
+    const EXPECTED: &str = "EXPECTED_WARNINGS";
+
+    fn found() -> Vec<String> {
+        let warnings = Plan::new(&from_text(TEXT).unwrap()).unwrap().warnings;
+        let texts = warnings.into_iter().map(|warning| warning.text);
+        texts
+            .filter(|text| text.contains("no request can be sent to it"))
+            .collect()
+    }
 
     /// G6: variables with which every request fails are found before the first one.
     #[test]
     fn unusable_variables_are_found() {
-        let text = "base_url = 'https://mcp.example.com'\nstate_dir = 'off'\n[[issuer]]\nissuer = 'https://a.example'\n\
-                    [[issuer]]\nissuer = 'https://b.example'\nproxy = 'http://proxy.example:3128'\n[[resource]]\nendpoint = '/mcp'\n\
-                    upstream = 'demo'\n[traces]\nendpoint = 'https://otel.example/v1/traces'";
-        Jail::expect_with(|jail| {
-            jail.clear_env();
-            let found = || {
-                let warnings = Plan::new(&from_text(text).unwrap()).unwrap().warnings;
-                let texts = warnings.into_iter().map(|warning| warning.text);
-                texts
-                    .filter(|text| text.contains("no request can be sent to it"))
-                    .collect::<Vec<_>>()
-            };
-            assert_eq!(found(), [""; 0]);
-            jail.set_env("HTTPS_PROXY", "http://proxy.example:3128");
-            assert_eq!(found(), [""; 0]);
-            jail.set_env("HTTPS_PROXY", "socks5://proxy.example:1080");
-            let warned = found();
-            assert_eq!(warned.len(), 2, "{warned:?}");
-            assert!(warned[0].starts_with("issuer[0].issuer: "), "{warned:?}");
-            assert!(warned[0].contains("HTTPS_PROXY is not an http or https URL"));
-            assert!(warned[1].starts_with("traces.endpoint: "), "{warned:?}");
-            jail.set_env("NO_PROXY", "*");
-            assert_eq!(found(), [""; 0]);
-            #[cfg(not(target_vendor = "apple"))]
-            {
-                jail.set_env("SSL_CERT_FILE", "/nowhere.pem");
-                assert_eq!(found().len(), 3);
+        // The environment applies to a whole process, so each case runs in its own.
+        if let Ok(expected) = env::var(EXPECTED) {
+            let (found, expected) = (found(), expected.lines().collect::<Vec<_>>());
+            assert_eq!(found.len(), expected.len(), "{found:?}");
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(found.starts_with(expected), "{found}");
             }
-            Ok(())
-        });
+            return;
+        }
+        let unusable = ("HTTPS_PROXY", "socks5://proxy.example:1080");
+        let without = ("NO_PROXY", "*");
+        for (environment, expected) in [
+            (vec![], ""),
+            (vec![("HTTPS_PROXY", "http://proxy.example:3128")], ""),
+            (
+                vec![unusable],
+                "issuer[0].issuer: no request can be sent to it: HTTPS_PROXY is not an http or https URL\ntraces.endpoint: ",
+            ),
+            (vec![unusable, without], ""),
+            #[cfg(not(target_vendor = "apple"))]
+            (
+                vec![unusable, without, ("SSL_CERT_FILE", "/nowhere.pem")],
+                "issuer[0].issuer: \nissuer[1].issuer: \ntraces.endpoint: ",
+            ),
+        ] {
+            let status = Command::new(env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "plan::egress::tests::unusable_variables_are_found",
+                ])
+                .env_clear()
+                .envs(environment.iter().copied())
+                .env(EXPECTED, expected)
+                .stdout(Stdio::null())
+                .status();
+            assert!(status.unwrap().success(), "{environment:?}");
+        }
     }
 }
