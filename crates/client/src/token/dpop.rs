@@ -137,10 +137,10 @@ pub(crate) mod tests {
         ));
         assert!(binding.store_nonce(
             &Url::parse("https://a.example.com/").unwrap(),
-            &nonce("nnn")
+            &nonce("a-nonce-of-the-server")
         ));
         let shown = format!("{binding:?}");
         assert!(shown.starts_with("DpopKey"), "{shown}");
-        assert!(!shown.contains("nnn"), "{shown}");
+        assert!(!shown.contains("a-nonce-of-the-server"), "{shown}");
     }
 }
