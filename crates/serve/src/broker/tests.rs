@@ -9,8 +9,9 @@ use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use portcullis_config::{from_text, plan::Plan};
-use portcullis_metadata::SystemClock;
+use portcullis_metadata::{Clock, SystemClock};
 use portcullis_telemetry::{AccessLog, LogFormat};
+use portcullis_testkit::ManualClock;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, duplex},
     sync::watch,
@@ -82,18 +83,35 @@ impl TestServer {
         let persistence = BrokerPersistence::in_memory(&plan, Arc::new(SystemClock::new()));
         let mut observers = observers();
         add(&mut observers);
-        Self::build(&plan, persistence.unwrap(), observers)
+        Self::build(
+            &plan,
+            persistence.unwrap(),
+            observers,
+            Arc::new(SystemClock::new()),
+        )
+    }
+
+    /// Starts one that keeps everything in memory, and whose clock stands still.
+    fn with_still_clock() -> Self {
+        let plan = plan(&[]);
+        let clock = Arc::new(ManualClock::new());
+        let persistence = BrokerPersistence::in_memory(&plan, Arc::clone(&clock) as _);
+        Self::build(&plan, persistence.unwrap(), observers(), clock)
     }
 
     /// Starts one with this persistence.
     fn with(plan: &Plan, persistence: BrokerPersistence) -> Self {
-        Self::build(plan, persistence, observers())
+        Self::build(plan, persistence, observers(), Arc::new(SystemClock::new()))
     }
 
-    fn build(plan: &Plan, persistence: BrokerPersistence, observers: Observers) -> Self {
-        let clock = Arc::new(SystemClock::new());
+    fn build(
+        plan: &Plan,
+        persistence: BrokerPersistence,
+        observers: Observers,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let mut sessions = SessionPersistence::in_memory(plan)
-            .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)
+            .share(plan.replicas.as_ref(), Arc::clone(&clock))
             .unwrap();
         let product = crate::Product::default();
         let (process, _) = Process::new(plan, product, clock, observers, &mut sessions);

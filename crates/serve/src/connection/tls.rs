@@ -124,8 +124,17 @@ mod tests {
         fn renew(&self) -> CertificateDer<'static> {
             let Generated { cert, signing_key } =
                 generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            fs::write(self.0.join("cert.pem"), cert.pem()).unwrap();
-            fs::write(self.0.join("key.pem"), signing_key.serialize_pem()).unwrap();
+            let file::Tls { certificates, key } = self.configured();
+            // Files that are written again within a tick of the file system's clock may have the
+            // same version; files that are replaced do not.
+            for (file, text) in [
+                (certificates, cert.pem()),
+                (key, signing_key.serialize_pem()),
+            ] {
+                let new = self.0.join("new.pem");
+                fs::write(&new, text).unwrap();
+                fs::rename(new, file).unwrap();
+            }
             cert.der().clone()
         }
 

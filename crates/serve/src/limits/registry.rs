@@ -58,7 +58,7 @@ mod tests {
     use std::time::Duration;
 
     use portcullis_guard::limit::Rate;
-    use portcullis_metadata::SystemClock;
+    use portcullis_testkit::ManualClock;
 
     use super::*;
 
@@ -67,7 +67,7 @@ mod tests {
     fn uses_count_by_name() {
         let limiter = |requests| {
             let rate = Rate::new(requests, Duration::from_secs(60)).unwrap();
-            RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
+            RateLimiter::new(rate, 1000, Arc::new(ManualClock::new()))
         };
         let [one_here, other_here, one_there, other_there] = [(); 4].map(|()| limiter(3));
         let here = LimitRegistry::new([

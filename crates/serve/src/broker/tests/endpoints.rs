@@ -245,7 +245,7 @@ async fn a_flood_is_summed_in_the_log() {
     const FLOOD: usize = 40;
     /// The registrations of one address in a minute.
     const LIMIT: usize = 60;
-    let server = TestServer::new();
+    let server = TestServer::with_still_clock();
     let registration = "POST /oauth/register HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nConnection: close\r\nContent-Type: \
                         application/json\r\nContent-Length: 2\r\n\r\n{}";
     for _ in 0..LIMIT {
