@@ -167,6 +167,9 @@ async fn sighup() {
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
 }
 
+/// Less than the default of `shutdown_timeout`, with a margin for a busy machine.
+const END_TIME: Duration = Duration::from_secs(8);
+
 /// F4: without requests, `serve` and `demo` end immediately.
 #[tokio::test]
 async fn without_requests() {
@@ -182,11 +185,7 @@ async fn without_requests() {
     for program in [serve, demo] {
         let started = Instant::now();
         assert_eq!(program.stop().await.code, Some(0));
-        assert!(
-            started.elapsed() < Duration::from_secs(3),
-            "{:?}",
-            started.elapsed()
-        );
+        assert!(started.elapsed() < END_TIME, "{:?}", started.elapsed());
     }
 }
 
@@ -278,11 +277,7 @@ async fn sessions_end_at_a_silent_upstream() {
     deployment.open_session(&deployment.good_token()).await;
     let started = Instant::now();
     let finished = deployment.portcullis.stop().await;
-    assert!(
-        started.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < END_TIME, "{:?}", started.elapsed());
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(
         finished
