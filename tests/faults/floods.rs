@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portcullis_scenarios::{
     Administration, ChannelBody, Connection, Deployment, EventStreams, INITIALIZE, RecordedRequest,
-    Request, Upstream,
+    Request, TIMEOUT, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -103,7 +103,7 @@ async fn idle_connections_are_replaced() {
 /// F4: a connection is closed if a head is not complete in time, even if bytes keep arriving.
 #[tokio::test]
 async fn heads_that_never_end() {
-    let deployment = limited("header_timeout = \"1s\"").await;
+    let deployment = limited("header_timeout = \"2s\"").await;
     let (mut reader, mut writer) = TcpStream::connect(deployment.portcullis.address())
         .await
         .unwrap()
@@ -131,7 +131,7 @@ async fn heads_that_never_end() {
 
     let mut received = Vec::new();
     // A reset ends the connection, too.
-    let _ = timeout(Duration::from_secs(5), reader.read_to_end(&mut received))
+    let _ = timeout(TIMEOUT, reader.read_to_end(&mut received))
         .await
         .expect("the connection is closed");
     assert!(

@@ -43,7 +43,7 @@ fn assert_timed_out(response: &HttpResponse) {
 #[tokio::test]
 async fn no_head_in_time() {
     let raw = upstream().await;
-    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
+    let settings = format!("{}\nupstream_head_timeout = \"2s\"", Deployment::SCOPED);
     let deployment = Deployment::builder()
         .upstream_setting(raw.setting())
         .resource(settings)
@@ -58,7 +58,7 @@ async fn no_head_in_time() {
         assert_eq!(deployment.send(list(&token)).await.status, 200);
         let response = client.response().await.unwrap();
         assert!(
-            started.elapsed() >= Duration::from_secs(1),
+            started.elapsed() >= Duration::from_secs(2),
             "{:?}",
             started.elapsed()
         );
@@ -95,7 +95,7 @@ async fn streams_can_pause() {
             body,
         ))
     };
-    let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
+    let settings = format!("{}\nupstream_head_timeout = \"2s\"", Deployment::SCOPED);
     let deployment = Deployment::builder()
         .upstream(Upstream::scripted(script).await)
         .resource(settings)
@@ -114,7 +114,7 @@ async fn streams_can_pause() {
         .await;
     assert_eq!(client.head().await.unwrap().status, 200);
 
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_millis(3500)).await;
     events.send(": late\n\n".into()).unwrap();
     assert_eq!(
         client.chunk().await.as_deref(),
@@ -129,7 +129,7 @@ async fn streams_can_pause() {
 async fn too_many_connections() {
     const LIMIT: usize = 3;
     let raw = upstream().await;
-    let settings = format!("{}\nupstream_head_timeout = \"2s\"", Deployment::SCOPED);
+    let settings = format!("{}\nupstream_head_timeout = \"5s\"", Deployment::SCOPED);
     let deployment = Deployment::builder()
         .upstream_setting(raw.setting())
         .resource(settings)

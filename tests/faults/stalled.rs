@@ -138,8 +138,9 @@ async fn an_event_stream_without_a_window() {
 #[tokio::test]
 async fn a_slow_client_is_served() {
     const LENGTH: usize = 256 << 10;
-    let stream = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
-    sleep(Duration::from_millis(2500)).await;
+    let stream = listening("[limits]\nbody_pause = \"2s\"", 16 << 10, 300).await;
+    // A connection that counts as blocked is closed within 5 s.
+    sleep(Duration::from_millis(5500)).await;
     let mut event = vec![b'x'; LENGTH];
     event[..6].copy_from_slice(b"data: ");
     event[LENGTH - 2..].copy_from_slice(b"\n\n");
