@@ -25,6 +25,7 @@ impl Disturbance for RedisKilled<'_> {
     async fn after(&mut self, step: Step, server: &mut BrokerServer) {
         if self.after.contains(&step) {
             self.redis.kill().await;
+            server.wait_for_loss_of_redis().await;
             self.redis.restart().await;
             server.wait_for_redis().await;
         }
@@ -145,6 +146,7 @@ impl KillsOfRedis<'_> {
             self.redis.kill().await;
         };
         let (response, ()) = tokio::join!(request.send(address), kill);
+        self.server.wait_for_loss_of_redis().await;
         self.redis.restart().await;
         self.server.wait_for_redis().await;
         self.server.use_next();

@@ -13,7 +13,7 @@ use url::Url;
 use super::{BrokerIdp, ProviderKind, browser::address, front::Front, replica::Replica};
 use crate::{
     EventStreams, Finished, Portcullis, Redis, ReservedPort, Scratch, TIMEOUT, Upstream,
-    wait_until_ready,
+    wait_for_state, wait_until_ready,
 };
 
 /// The settings of a [`BrokerServer`].
@@ -284,6 +284,17 @@ impl<P> BrokerServer<P> {
     /// Lets the next replica get the requests.
     pub fn use_next(&mut self) {
         self.use_replica((self.current + 1) % self.replicas.len());
+    }
+
+    /// Waits until all replicas have noticed that Redis was killed. One that has not still reports
+    /// that it is ready.
+    ///
+    /// # Panics
+    /// Panics if that takes too long.
+    pub async fn wait_for_loss_of_redis(&self) {
+        for replica in &self.replicas {
+            wait_for_state(replica.program(), "unreachable").await;
+        }
     }
 
     /// Waits until all replicas can use Redis. They connect again within 250 ms.
