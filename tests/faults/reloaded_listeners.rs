@@ -93,8 +93,9 @@ async fn a_changed_address() {
 /// J10: if an address cannot be listened on, nothing changes. The log has the address and the fix.
 #[tokio::test]
 async fn an_address_in_use() {
-    let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let held = holder.local_addr().unwrap();
+    let reserved = ReservedPort::new();
+    let held = reserved.address();
+    let holder = TcpListener::bind(held).await.unwrap();
     let server = ReloadableServer::start(Upstream::start().await, "").await;
     let address = server.portcullis.address();
     let token = server.token(ReloadableServer::MCP);

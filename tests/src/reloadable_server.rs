@@ -88,17 +88,19 @@ impl ReloadableServer {
         self
     }
 
-    /// Writes the configuration of the start, with each first text replaced once by the second.
+    /// Writes the configuration of the start, with each first text replaced once by the second. A
+    /// program that watches the file never finds a part of it.
     ///
     /// # Panics
-    /// Panics if a text to replace is missing, or the file cannot be written.
+    /// Panics if a text to replace is missing, or the file cannot be replaced.
     pub fn write(&self, replacements: &[(&str, &str)]) {
         let mut configuration = self.configuration.clone();
         for (from, to) in replacements {
             assert!(configuration.contains(from), "{from}");
             configuration = configuration.replacen(from, to, 1);
         }
-        std::fs::write(self.file.path(), configuration).expect("the file can be written");
+        let new = Scratch::file("portcullis.toml", &configuration);
+        std::fs::rename(new.path(), self.file.path()).expect("the file can be replaced");
     }
 
     /// Writes a configuration, reloads it, and returns the log line of the result.
