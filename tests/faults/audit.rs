@@ -9,16 +9,18 @@ use std::{
     process::Command,
 };
 
-use portcullis_scenarios::{Deployment, Request, Scratch, Signal, audit_records};
+use portcullis_scenarios::{
+    Deployment, DeploymentBuilder, Request, Scratch, Signal, audit_records,
+};
 use serde_json::Value;
 
 async fn deployment(file: &str) -> Deployment {
+    builder(file).start().await
+}
+
+fn builder(file: &str) -> DeploymentBuilder {
     let tables = format!("[audit]\ntarget = {{ file = \"{file}\" }}\nqueue = 65536");
-    Deployment::builder()
-        .top("shutdown_timeout = \"2s\"")
-        .tables(tables)
-        .start()
-        .await
+    Deployment::builder().tables(tables)
 }
 
 /// Sends a request of an authenticated caller, which is rejected. Each has a record of its own.
@@ -113,7 +115,10 @@ async fn a_pipe_without_a_reader() {
 /// longer than its timeout.
 #[tokio::test]
 async fn a_full_disk() {
-    let deployment = deployment("/dev/full").await;
+    let deployment = builder("/dev/full")
+        .top("shutdown_timeout = \"2s\"")
+        .start()
+        .await;
     for _ in 0..10 {
         send_rejected(&deployment).await;
     }
