@@ -7,13 +7,13 @@ use http::Method;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request,
-    Scratch, Upstream,
+    Scratch, TIMEOUT, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc::{self, UnboundedSender},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use crate::leftovers::{head, next};
@@ -88,6 +88,8 @@ async fn a_session_for_each_task() {
     let mut sessions = Vec::new();
     for _ in 0..TASKS {
         sessions.push(deployment.open_session(&token).await);
+        // Last uses are compared in milliseconds.
+        sleep(Duration::from_millis(2)).await;
     }
     let (evicted, kept) = sessions.split_at(TASKS - MAX);
     for session in kept {
@@ -171,14 +173,16 @@ async fn sessions_in_use() {
 
     // After the end of its stream, the session is the next one to be evicted.
     drop(streams.lock().remove(0));
-    let mut response = deployment.try_token(&alice).await;
-    for _ in 0..200 {
-        if response.status != 503 {
-            break;
+    let accepted = async {
+        loop {
+            let response = deployment.try_token(&alice).await;
+            if response.status != 503 {
+                return response;
+            }
+            sleep(Duration::from_millis(20)).await;
         }
-        sleep(Duration::from_millis(20)).await;
-        response = deployment.try_token(&alice).await;
-    }
+    };
+    let response = timeout(TIMEOUT, accepted).await.unwrap();
     assert_eq!(response.status, 200, "{response:?}");
 
     deployment
