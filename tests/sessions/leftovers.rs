@@ -1,13 +1,13 @@
 //! Upstream sessions that only the gateway can end.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, TIMEOUT};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// E2, E9: a session that the upstream opens for a disconnected client is ended there. Its capacity
@@ -76,7 +76,18 @@ async fn before_the_response_begins() {
     assert!(ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
 
     respond.send(()).await.unwrap();
-    deployment.open_session(&token).await;
+    // The capacity is released right after the end.
+    let released = async {
+        loop {
+            let response = deployment.try_token(&token).await;
+            if response.status != 503 {
+                return response;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let response = timeout(TIMEOUT, released).await.unwrap();
+    assert_eq!(response.status, 200, "{response:?}");
 }
 
 /// E9: while an upstream does not respond for one session, other sessions are ended there.

@@ -141,10 +141,11 @@ async fn with_many_clients() {
     }
 }
 
-/// Returns the size of all files, in bytes.
+/// Returns the size of all files, in bytes. A file that is being replaced may be gone meanwhile.
 fn size(state: &Scratch) -> u64 {
     let files = fs::read_dir(state.path())
         .unwrap()
-        .map(|entry| entry.unwrap().metadata().unwrap().len());
+        .filter_map(|entry| entry.unwrap().metadata().ok())
+        .map(|metadata| metadata.len());
     files.sum()
 }

@@ -55,9 +55,9 @@ async fn killed_replicas() {
     replicas.replica(1).signal(Signal::KILL);
     assert_eq!(replicas.echo(0, &session).await.status, 200);
     assert_eq!(replicas.delete(0, &session).await.status, 200);
-    // The lease began with the last beat before the kill.
+    // The lease began with the last beat before the kill, which may have been late.
     assert!(
-        killed.elapsed() > Duration::from_secs(1),
+        killed.elapsed() > Duration::from_millis(500),
         "{:?}",
         killed.elapsed()
     );

@@ -82,7 +82,7 @@ async fn the_owner_opens_another_session_after_a_404() {
     let state = Scratch::path_for("state");
     let mut deployment = Deployment::builder()
         .top(with_state(&state))
-        .tables("[session]\nidle_timeout = \"1s\"")
+        .tables("[session]\nidle_timeout = \"3s\"")
         .start()
         .await;
     let idle = open(&deployment).await;

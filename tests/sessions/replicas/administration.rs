@@ -1,14 +1,11 @@
 //! Administrators of one replica, whose actions apply to all.
 
 use http::Method;
-use portcullis_scenarios::{Administration, Redis, Request};
+use portcullis_scenarios::{Administration, Redis, Request, TIMEOUT};
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
 
 use super::deployment::Replicas;
-
-/// How long the requests to an upstream may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// E9, E13: an end of all sessions of a subject at one replica ends those that only another one
 /// knows, and that one ends them at the upstream.

@@ -5,20 +5,17 @@ mod servers;
 use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
-    Portcullis, Redis, Signal, readiness, wait_for_state, wait_until_ready,
+    Portcullis, Redis, Signal, TIMEOUT, readiness, wait_for_state, wait_until_ready,
 };
 use tokio::time::sleep;
 
 use self::servers::{Servers, Tokens};
 
-/// Ends are read every 0.5 s. The rest is a margin for a busy machine.
-const END_TIME: Duration = Duration::from_secs(5);
-
 /// Waits until a replica answers a request with an access token with this status.
 async fn wait_for_status(servers: &Servers, number: usize, tokens: &Tokens, status: u16) {
     let started = Instant::now();
     while servers.try_token(number, tokens).await.status != status {
-        assert!(started.elapsed() < END_TIME);
+        assert!(started.elapsed() < TIMEOUT);
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::deployment::Replicas;
 
 /// How long counts may take to the other replicas: the interval, and some more on a loaded machine.
-const LIMIT_EXCHANGE: Duration = Duration::from_secs(2);
+const LIMIT_EXCHANGE: Duration = Duration::from_secs(3);
 
 /// E13: a rate limit counts the requests at all replicas.
 #[tokio::test]

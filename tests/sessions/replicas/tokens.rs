@@ -26,7 +26,7 @@ const TOKEN: &str = "opaque-canary-token";
 const JSON: (&str, &str) = ("content-type", "application/json");
 /// The maximum time of a message between replicas, on a loaded machine. Tokens are cached for
 /// longer.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An issuer whose tokens are introspected.
 struct Issuer {
