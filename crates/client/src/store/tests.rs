@@ -347,7 +347,7 @@ fn the_environment_determines_the_directory() {
         (vec![local], "/local/portcullis"),
         (vec![("HOME", "")], "none"),
     ] {
-        let status = Command::new(std::env::current_exe().unwrap())
+        let output = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
                 "store::tests::the_environment_determines_the_directory",
@@ -355,9 +355,13 @@ fn the_environment_determines_the_directory() {
             .env_clear()
             .envs(environment.iter().copied())
             .env(DIRECTORY, expected)
-            .stdout(std::process::Stdio::null())
-            .status();
-        assert!(status.unwrap().success(), "{environment:?}");
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .unwrap();
+        let report = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{environment:?}: {report}");
+        // A name without a test is no failure.
+        assert!(report.contains("1 passed"), "{report}");
     }
 }
 

@@ -93,8 +93,10 @@ async fn a_document_describes_a_client() {
 /// K1: a document at an http URL on loopback is fetched over a socket.
 #[tokio::test]
 async fn a_loopback_document_is_fetched() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/client.json", listener.local_addr().unwrap());
+    // At all addresses of this machine, so that there is a document at the other one, too.
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/client.json");
     let body = Bytes::from(document(&url).to_string());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
