@@ -18,6 +18,7 @@ mod issuers;
 mod keycloak_pages;
 mod known_issuers;
 mod limits;
+mod look_alikes;
 mod rates;
 #[cfg_attr(not(feature = "redis"), path = "plan/replicas/without_redis.rs")]
 mod replicas;

@@ -19,7 +19,7 @@ use url::Url;
 use super::{
     Fingerprint, SUBSTITUTE_URL,
     audiences::{self, Endpoints},
-    entra, files, fingerprint, introspection, keycloak_pages, known_issuers,
+    entra, files, fingerprint, introspection, keycloak_pages, known_issuers, look_alikes,
     url_fix::{ascii_form, url_fix},
 };
 use crate::{Diagnostics, Span, file::Issuer, shown_url, similar::respelled};
@@ -267,14 +267,17 @@ fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
     })
 }
 
-/// Rejects an issuer with spaces around it.
+/// Rejects an issuer with spaces around it, and one with a host that looks like another.
 pub(super) fn check_text(issuer: &str) -> anyhow::Result<()> {
     ensure!(
         issuer.trim() == issuer,
         "{:?} has a space at its start or end; remove it",
         shown_url(issuer)
     );
-    Ok(())
+    match look_alikes::problem(issuer) {
+        Some(problem) => bail!("{:?} {problem}", shown_url(issuer)),
+        None => Ok(()),
+    }
 }
 
 /// Rejects an issuer with plain http on another host than loopback. Its tokens have that URL, so

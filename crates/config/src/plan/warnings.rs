@@ -3,6 +3,7 @@
 mod audiences;
 pub(super) mod claim_values;
 mod entra_scopes;
+mod hosts;
 mod implications;
 mod issuers;
 mod method_fix;
@@ -60,6 +61,7 @@ pub(super) fn warnings(
     audiences::warn(config, base_url, &mut warnings);
     warn_of_loopback(config, base_url, is_container(), &mut warnings);
     network::warn(config, base_url, is_container(), &mut warnings);
+    hosts::warn(config, &mut warnings);
     patterns::warn(config, &mut warnings);
     issuers::warn(config, &mut warnings);
     paths::warn(config, &mut warnings);
