@@ -65,7 +65,13 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
 /// What to write in place of a text that is no trusted proxy.
 fn proxy_fix(text: &str) -> String {
     let address = text.split('/').next().unwrap_or_default();
-    if let Ok(address) = text.parse::<SocketAddr>() {
+    let listed: Vec<&str> = text
+        .split([',', ';', ' '])
+        .filter(|part| !part.is_empty())
+        .collect();
+    if listed.len() > 1 && listed.iter().all(|part| is_network(part)) {
+        format!("write each in a string of its own: {listed:?}")
+    } else if let Ok(address) = text.parse::<SocketAddr>() {
         format!("write \"{}\", without the port", address.ip())
     } else if address.parse::<Ipv4Addr>().is_ok() {
         "write a prefix of 0 to 32 after the slash".to_owned()
@@ -74,6 +80,10 @@ fn proxy_fix(text: &str) -> String {
     } else {
         "names are not resolved: write the address of the proxy, or its network".to_owned()
     }
+}
+
+fn is_network(text: &str) -> bool {
+    TrustedProxies::new([text], ProxyHeader::default()).is_ok()
 }
 
 /// Validates a rate; `None` without a limit. Fails when the number or the period is out of its

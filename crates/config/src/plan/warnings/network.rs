@@ -61,20 +61,48 @@ const SHORTEST_PREFIX_V6: u8 = 7;
 
 /// Warns of networks of trusted proxies that have clients in them.
 fn warn_of_wide_proxies(config: &Config, warnings: &mut Vec<String>) {
-    for network in &config.trusted_proxies {
-        let Some((address, prefix)) = network.split_once('/') else {
-            continue;
-        };
-        let shortest = match address.parse() {
-            Ok(IpAddr::V4(_)) => SHORTEST_PREFIX_V4,
-            Ok(IpAddr::V6(_)) => SHORTEST_PREFIX_V6,
-            Err(_) => continue,
-        };
-        if prefix.parse().is_ok_and(|prefix: u8| prefix < shortest) {
-            warnings.push(format!(
-                "trusted_proxies has {network:?}, which is more than the network of a proxy: whoever connects from there chooses, in \
-                 a header, the address that rate limits and logs use; list the addresses of your proxies, such as \"10.0.0.5\""
-            ));
+    let warned = config.trusted_proxies.iter().filter_map(|network| {
+        let problem = network_problem(network)?;
+        Some(format!("trusted_proxies has {network:?}, {problem}"))
+    });
+    warnings.extend(warned);
+}
+
+/// Returns the problem of a network of trusted proxies, and the fix. `None` for addresses.
+fn network_problem(network: &str) -> Option<String> {
+    let (address, prefix) = network.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let prefix: u8 = prefix.parse().ok()?;
+    let shortest = match address {
+        IpAddr::V4(_) => SHORTEST_PREFIX_V4,
+        IpAddr::V6(_) => SHORTEST_PREFIX_V6,
+    };
+    if prefix < shortest {
+        return Some(
+            "which is more than the network of a proxy: whoever connects from there chooses, in a header, the address that rate \
+             limits and logs use; list the addresses of your proxies, such as \"10.0.0.5\""
+                .to_owned(),
+        );
+    }
+    let first = first_address(address, prefix);
+    (first != address).then(|| {
+        format!(
+            "which is an address in a network and trusts the whole network; write \"{address}\" for this address alone, or \
+             \"{first}/{prefix}\" for the network"
+        )
+    })
+}
+
+/// Returns the first address of the network of an address.
+fn first_address(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let host_bits = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
+            Ipv4Addr::from_bits(v4.to_bits() & !host_bits).into()
+        }
+        IpAddr::V6(v6) => {
+            let host_bits = u128::MAX.checked_shr(prefix.into()).unwrap_or(0);
+            Ipv6Addr::from_bits(v6.to_bits() & !host_bits).into()
         }
     }
 }

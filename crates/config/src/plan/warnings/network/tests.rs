@@ -354,6 +354,33 @@ fn wide_networks_of_proxies_cause_a_warning() {
     assert_eq!(warned_of(sound), Vec::<String>::new());
 }
 
+/// J9: an address with the prefix of its network has a warning with both readings.
+#[test]
+fn addresses_with_a_prefix_cause_a_warning() {
+    for (network, address, meant) in [
+        ("10.1.2.3/8", "10.1.2.3", "10.0.0.0/8"),
+        ("192.168.1.10/16", "192.168.1.10", "192.168.0.0/16"),
+        ("10.0.0.1/31", "10.0.0.1", "10.0.0.0/31"),
+        ("fd00::5/64", "fd00::5", "fd00::/64"),
+        ("fd00::1/127", "fd00::1", "fd00::/127"),
+    ] {
+        let problem = network_problem(network).unwrap_or_default();
+        let fix = format!("write \"{address}\" for this address alone, or \"{meant}\" for");
+        assert!(problem.contains(&fix), "{network}: {problem}");
+    }
+    for network in [
+        "10.1.2.3/32",
+        "10.1.2.0/24",
+        "fd00::5/128",
+        "10.1.2.3/33",
+        "fd00::/200",
+        "proxy/8",
+        "10.1.2.3",
+    ] {
+        assert_eq!(network_problem(network), None, "{network}");
+    }
+}
+
 /// J9: warnings name `0.0.0.0` as the host of `base_url`, `trusted_proxy_header` without a trusted
 /// proxy, the server as its own issuer, and the listener of `[admin]` as an upstream.
 #[test]
