@@ -1,11 +1,12 @@
 //! Audiences that are not names of one resource only.
 
+use portcullis_identity_provider::ProviderKind;
 use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use crate::{
     Config,
-    plan::{audiences::Endpoints, folded::folded},
+    plan::{audiences::Endpoints, folded::folded, known_issuers},
     shown_url,
 };
 
@@ -34,6 +35,11 @@ fn problem(audience: &str, issuer: &str) -> Option<String> {
                 .to_owned(),
         );
     }
+    if let Some((api, own)) = other_api(audience) {
+        return Some(format!(
+            "which is {api} and not this resource: tokens for that API are accepted here then; write {own}"
+        ));
+    }
     if ApplicationAudience::parse(audience).is_ok() {
         return Some(
             "which names an application and not this resource: tokens that another API with the same name receives are \
@@ -45,6 +51,36 @@ fn problem(audience: &str, issuer: &str) -> Option<String> {
     Some(format!(
         "which is {what} and not this resource: tokens for other APIs can have it in `aud`, and are accepted here then; remove \
          it, or write a name that only this resource has"
+    ))
+}
+
+/// The names of Microsoft Graph in all clouds:
+/// <https://learn.microsoft.com/en-us/graph/deployments>.
+const MICROSOFT_GRAPH: [&str; 5] = [
+    "00000003-0000-0000-c000-000000000000",
+    "https://graph.microsoft.com",
+    "https://graph.microsoft.us",
+    "https://dod-graph.microsoft.us",
+    "https://microsoftgraph.chinacloudapi.cn",
+];
+/// The path of the audience of Auth0's Management API:
+/// <https://auth0.com/docs/secure/tokens/access-tokens/management-api-access-tokens>.
+const AUTH0_MANAGEMENT: &str = "/api/v2";
+
+/// Returns the API of a provider that an audience names, and what to write instead.
+fn other_api(audience: &str) -> Option<(&'static str, &'static str)> {
+    let audience = folded(audience);
+    if MICROSOFT_GRAPH.contains(&&*audience) {
+        return Some((
+            "Microsoft Graph",
+            "the client ID of your own application at Entra ID",
+        ));
+    }
+    let url = Url::parse(&audience).ok()?;
+    let is_auth0 = known_issuers::provider(&url) == Some(ProviderKind::Auth0);
+    (is_auth0 && url.path() == AUTH0_MANAGEMENT).then_some((
+        "Auth0's Management API",
+        "the identifier of an API of your own at Auth0",
     ))
 }
 
@@ -83,6 +119,8 @@ mod tests {
     fn names_of_others_are_named() {
         const AUTH0: &str = "https://example.eu.auth0.com/";
         const REALM: &str = "https://auth.example.com/realms/prod";
+        const ENTRA: &str =
+            "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
         for (issuer, audience, words) in [
             (
                 AUTH0,
@@ -107,11 +145,27 @@ mod tests {
                 "https://mcp.example.com/*",
                 "the `*` matches nothing",
             ),
+            (
+                ENTRA,
+                "00000003-0000-0000-C000-000000000000",
+                "which is Microsoft Graph and not this resource",
+            ),
+            (
+                ENTRA,
+                "https://graph.microsoft.com/",
+                "write the client ID of your own application",
+            ),
+            (
+                AUTH0,
+                "https://example.eu.auth0.com/api/v2/",
+                "which is Auth0's Management API and",
+            ),
         ] {
             let warning = warned(issuer, audience);
+            let start = format!("issuer[0].audiences has {audience:?}, which ");
             assert!(
-                warning.starts_with("issuer[0].audiences has \"https://")
-                    || audience == "api://mcp"
+                warning.starts_with(&start) || audience.ends_with('*'),
+                "{warning}"
             );
             assert!(warning.contains(words), "{audience}: {warning}");
         }
@@ -119,6 +173,8 @@ mod tests {
             (AUTH0, "https://example.eu.auth0.com/mcp"),
             (AUTH0, "https://api.example.com/userinfo"),
             (REALM, "https://auth.example.com/mcp"),
+            (REALM, "https://auth.example.com/api/v2/"),
+            (ENTRA, "https://graph.microsoft.com.example/mcp"),
             (
                 "https://mcp.example.com",
                 "https://mcp.example.com/userinfo",
