@@ -387,6 +387,13 @@ fn key_uri(text: &str) -> anyhow::Result<KeySource> {
 }
 
 fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
+    let text = file.to_string_lossy();
+    let is_web = Url::parse(&text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    ensure!(
+        !is_web,
+        "jwks_file = {:?} is a URL; write it as jwks_uri, or remove jwks_file, because the metadata of the issuer names its keys",
+        shown_url(&text)
+    );
     let text = files::read("jwks_file", file)?;
     let set = JwkSet::parse(&text).with_context(|| {
         format!(
