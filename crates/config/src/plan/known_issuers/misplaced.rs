@@ -56,14 +56,34 @@ pub(in crate::plan) fn doubt(issuer: &str) -> Option<String> {
     ))
 }
 
-/// Returns what to write instead of a URL of metadata at `key`, whose value is a member of the
-/// metadata with the same name. The message follows the URL.
+/// Returns what to write instead of a URL of metadata or of another endpoint at `key`, whose value
+/// is a member of the metadata with the same name. The message follows the URL.
 pub(in crate::plan) fn metadata_doubt(url: &str, key: &str) -> Option<String> {
-    issuer_of_metadata(url.trim_end_matches('/'))?;
+    let bare = url.trim_end_matches('/');
+    let what = match issuer_of_metadata(bare) {
+        Some(_) => "metadata",
+        None => other_endpoint(bare, key)?,
+    };
     Some(format!(
-        "is the URL of the issuer's metadata; write the `{key}` that is in the metadata, or remove this key, because it is \
+        "is the URL of the issuer's {what}; write the `{key}` that is in the metadata, or remove this key, because it is \
          taken from there"
     ))
+}
+
+/// Returns which endpoint a URL is in place of the one for introspection.
+fn other_endpoint(url: &str, key: &str) -> Option<&'static str> {
+    let url = Url::parse(url).ok()?;
+    let path = url.path().trim_end_matches('/');
+    if key != "introspection_endpoint" || path.contains("introspect") {
+        return None;
+    }
+    let endpoints = [
+        ("/token", "token endpoint"),
+        ("/userinfo", "userinfo endpoint"),
+    ];
+    endpoints
+        .into_iter()
+        .find_map(|(end, name)| path.ends_with(end).then_some(name))
 }
 
 /// Returns the issuer of a URL of metadata (RFC 8414, section 3.1; OpenID Connect Discovery 1.0,
@@ -153,6 +173,37 @@ mod tests {
         ] {
             assert_eq!(metadata_doubt(url, "jwks_uri"), None, "{url}");
         }
+    }
+
+    /// J9: another endpoint in place of the one for introspection is named.
+    #[test]
+    fn other_endpoints_do_not_introspect() {
+        let doubt = |url| metadata_doubt(url, "introspection_endpoint").unwrap_or_default();
+        for (url, what) in [
+            (
+                "https://a.example/r/protocol/openid-connect/token",
+                "is the URL of the issuer's token endpoint; write the `introspection_endpoint`",
+            ),
+            (
+                "https://a.example/oauth2/token/?x=y",
+                "issuer's token endpoint",
+            ),
+            ("https://a.example/userinfo", "issuer's userinfo endpoint"),
+        ] {
+            assert!(doubt(url).contains(what), "{url}: {}", doubt(url));
+        }
+        for url in [
+            "https://a.example/r/protocol/openid-connect/token/introspect",
+            "https://a.example/introspect/token",
+            "https://a.example/oauth2/v1/introspect",
+            "https://a.example/token_info",
+            "https://token",
+            "introspect",
+        ] {
+            assert_eq!(doubt(url), "", "{url}");
+        }
+        let keys = "https://a.example/token";
+        assert_eq!(metadata_doubt(keys, "jwks_uri"), None);
     }
 
     /// Issuers that products have are not named, also if they look like endpoints.
