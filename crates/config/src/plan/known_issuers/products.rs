@@ -151,6 +151,15 @@ pub(super) fn other_form(issuer: &str, url: &Url) -> Option<String> {
                 shown_url(realm.trim_end_matches('/'))
             ))
         }
+        [.., "realm", realm] | [.., "realm", realm, ""] if !realm.is_empty() => {
+            let path = format!("/realm/{realm}");
+            let meant = issuer.trim_end_matches('/').strip_suffix(&path)?;
+            Some(format!(
+                "has `/realm/` in its path, and issuers of Keycloak have `/realms/`; write the `issuer` that is in the metadata, \
+                 probably {:?}",
+                shown_url(&format!("{meant}/realms/{realm}"))
+            ))
+        }
         [.., "realms", realm, ""] if !realm.is_empty() => Some(format!(
             "has a slash at its end, and those of Keycloak have none; write {:?}",
             shown_url(issuer.trim_end_matches('/'))

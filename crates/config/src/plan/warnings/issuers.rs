@@ -17,8 +17,10 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         let key = format!("issuer[{position}].issuer");
         let twin = twin(issuer, &config.issuer[..position], &key);
-        warnings.extend(twin.or_else(|| doubt(&issuer.issuer, &key)));
         let table = format!("issuer[{position}]");
+        let doubt = twin.or_else(|| doubt(&issuer.issuer, &key));
+        warnings.extend(doubt.or_else(|| without_realm(&issuer.issuer, None, &table)));
+        warnings.extend(unlisted(issuer, config, &key));
         warnings.extend(entra::audience_warning(issuer, &table));
         warnings.extend(other_algorithms(issuer, &table));
         for (name, url) in [
@@ -40,7 +42,7 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         let key = format!("broker.provider[{position}]");
         let kind = ProviderKind::from(provider.kind);
         let doubt = doubt(issuer, &format!("{key}.issuer"));
-        warnings.extend(doubt.or_else(|| without_realm(issuer, kind, &key)));
+        warnings.extend(doubt.or_else(|| without_realm(issuer, Some(kind), &key)));
         warnings.extend(other_kind(issuer, kind, &key));
     }
 }
@@ -83,10 +85,42 @@ fn other_algorithms(issuer: &Issuer, key: &str) -> Option<String> {
     })
 }
 
-/// Returns an issuer without the slash at its end, and with scheme and host in lower case. Paths
-/// can differ by letter case, such as those of two realms of Keycloak.
+/// Returns the warning about an issuer that no resource accepts.
+fn unlisted(issuer: &Issuer, config: &Config, key: &str) -> Option<String> {
+    let is_accepted = config.resource.iter().any(|resource| {
+        let listed = resource.issuers.as_ref();
+        listed.is_none_or(|listed| listed.contains(&issuer.issuer))
+    });
+    (!is_accepted && !config.resource.is_empty()).then(|| {
+        format!(
+            "{key} = {:?} is in the `issuers` of no resource, so that its tokens are accepted nowhere; add it there, or remove \
+             this [[issuer]]",
+            shown_url(&issuer.issuer)
+        )
+    })
+}
+
+/// Returns the problem of an issuer with capitals where issuers have no letter case, and the fix.
+/// Tokens are compared exactly.
+fn capitals(issuer: &str) -> Option<String> {
+    let meant = with_lower_host(issuer);
+    (meant != issuer).then(|| {
+        format!(
+            "has capitals before its path, and issuers are compared exactly, so that probably no token has it as `iss`; write the \
+             `issuer` that is in the metadata, probably {:?}",
+            shown_url(&meant)
+        )
+    })
+}
+
+/// Returns an issuer without the slash at its end, and with scheme and host in lower case.
 fn bare(issuer: &str) -> String {
-    let issuer = issuer.trim_end_matches('/');
+    with_lower_host(issuer.trim_end_matches('/'))
+}
+
+/// Returns an issuer with scheme and host in lower case. Paths can differ by letter case, such as
+/// those of two realms of Keycloak.
+fn with_lower_host(issuer: &str) -> String {
     let host = issuer.find("://").map_or(0, |scheme| scheme + "://".len());
     let end = issuer[host..]
         .find('/')
@@ -100,24 +134,38 @@ fn doubt(issuer: &str, key: &str) -> Option<String> {
     let url = Url::parse(issuer).ok();
     let doubt = known_issuers::misplaced(issuer)
         .or_else(|| entra::doubt(issuer))
-        .or_else(|| known_issuers::region_doubt(&url?))?;
+        .or_else(|| known_issuers::region_doubt(&url?))
+        .or_else(|| capitals(issuer))?;
     Some(format!("{key} = {:?} {doubt}", shown_url(issuer)))
 }
 
-/// Returns the warning about a provider of Keycloak whose issuer is not that of a realm. An
-/// imitation on loopback can have any.
-fn without_realm(issuer: &str, kind: ProviderKind, key: &str) -> Option<String> {
+/// Returns the warning about an issuer of Keycloak that is not that of a realm. Without the kind of
+/// a provider, Keycloak is recognized by its host or path. An imitation on loopback can have any.
+fn without_realm(issuer: &str, kind: Option<ProviderKind>, key: &str) -> Option<String> {
     let url = Url::parse(issuer).ok()?;
-    let has_realm = url.path().contains("/realms/");
+    let trimmed = issuer.trim_end_matches('/');
+    let before_realm = trimmed.strip_suffix("/realms");
+    let has_realm = trimmed.contains("/realms/");
+    let is_keycloak = match kind {
+        Some(kind) => kind == ProviderKind::Keycloak,
+        None => names_keycloak(&url) || before_realm.is_some(),
+    };
     let is_of_other = known_issuers::provider(&url).is_some();
-    if kind != ProviderKind::Keycloak || has_realm || is_of_other || is_loopback(&url) {
+    if !is_keycloak || has_realm || is_of_other || is_loopback(&url) {
         return None;
     }
-    let shown = shown_url(issuer);
+    let base = before_realm.unwrap_or(trimmed);
     Some(format!(
-        "{key}.issuer = {shown:?} names no realm, and every issuer of Keycloak does; write {:?}",
-        format!("{}/realms/<realm>", shown.trim_end_matches('/'))
+        "{key}.issuer = {:?} names no realm, and every issuer of Keycloak does; write {:?}",
+        shown_url(issuer),
+        shown_url(&format!("{base}/realms/<realm>"))
     ))
+}
+
+/// Whether a part of the host, between dots and hyphens, is `keycloak`.
+fn names_keycloak(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host.split(['.', '-']).any(|part| part == "keycloak")
 }
 
 /// Returns the warning about a provider whose issuer belongs to a provider of another kind.
@@ -143,8 +191,13 @@ mod tests {
     #[test]
     fn keycloak_has_realms() {
         let warned = |issuer, kind| without_realm(issuer, kind, "broker.provider[0]");
-        let kind = ProviderKind::Keycloak;
-        for issuer in ["https://kc.example.com", "https://kc.example.com/"] {
+        let kind = Some(ProviderKind::Keycloak);
+        for (issuer, kind) in [
+            ("https://kc.example.com", kind),
+            ("https://kc.example.com/", kind),
+            ("https://kc.example.com/realms", None),
+            ("https://kc.example.com/realms/", None),
+        ] {
             let warning = warned(issuer, kind).unwrap();
             assert!(
                 warning.ends_with("write \"https://kc.example.com/realms/<realm>\""),
@@ -155,9 +208,25 @@ mod tests {
             ("https://kc.example.com/auth/realms/prod", kind),
             ("http://127.0.0.1:9000", kind),
             ("https://example.okta.com", kind),
-            ("https://kc.example.com", ProviderKind::Oidc),
+            ("https://kc.example.com", Some(ProviderKind::Oidc)),
+            ("https://kc.example.com", None),
+            ("https://keycloaks.example.com", None),
+            ("https://keycloak.example.com/auth/realms/prod", None),
         ] {
             assert_eq!(warned(issuer, kind), None, "{issuer}");
+        }
+        for (issuer, meant) in [
+            (
+                "https://keycloak.example.com/auth/",
+                "https://keycloak.example.com/auth/realms/<realm>",
+            ),
+            (
+                "https://my-keycloak:8443",
+                "https://my-keycloak:8443/realms/<realm>",
+            ),
+        ] {
+            let warning = warned(issuer, None).unwrap_or_else(|| panic!("{issuer}"));
+            assert!(warning.ends_with(&format!("write {meant:?}")), "{warning}");
         }
     }
 
@@ -198,6 +267,43 @@ mod tests {
             "https://auth.example.com/realms/prod",
         ] {
             assert_eq!(warned(issuer, &["ES256"]), None, "{issuer}");
+        }
+    }
+
+    /// J9: an issuer that no resource lists is named, unless a resource accepts all.
+    #[test]
+    fn unlisted_issuers_are_named() {
+        let warned = |resources: &str| {
+            let issuer = "https://a.example";
+            let text = format!("base_url = 'https://mcp.example.com'\n{resources}");
+            let config = crate::from_text(&text).unwrap();
+            unlisted(&Issuer::new(issuer), &config, "issuer[0].issuer").unwrap_or_default()
+        };
+        let resource = |issuers: &str| {
+            format!("[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'\n{issuers}\n")
+        };
+        let other = resource("issuers = ['https://b.example']");
+        assert!(warned(&other).contains("is in the `issuers` of no resource"));
+        for more in ["issuers = ['https://a.example']", ""] {
+            assert_eq!(warned(&format!("{other}{}", resource(more))), "", "{more}");
+        }
+    }
+
+    /// J9: tokens have scheme and host in lower case, and paths in any.
+    #[test]
+    fn capitals_are_named() {
+        for (issuer, meant) in [
+            ("HTTPS://a.example/X", "https://a.example/X"),
+            ("https://Auth.example:8443/", "https://auth.example:8443/"),
+        ] {
+            let problem = capitals(issuer).unwrap_or_default();
+            assert!(
+                problem.ends_with(&format!("probably {meant:?}")),
+                "{problem}"
+            );
+        }
+        for issuer in ["https://a.example/realms/Prod", "http://[::1]:9000"] {
+            assert_eq!(capitals(issuer), None, "{issuer}");
         }
     }
 
