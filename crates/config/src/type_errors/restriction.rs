@@ -126,11 +126,63 @@ pub(super) fn restriction(key: &KeyPath, root: &Value) -> Option<String> {
         Subject::Tools => tools(place).to_owned(),
         Subject::Scopes => scopes(place).to_owned(),
         Subject::Unknown => unknown(place).to_owned(),
+        _ if restricts_sign_in(place, &table, root) => sign_in(subject, root),
         _ => claim(
             place,
             &requirement(subject, kind_of_provider(&table, root), root),
         ),
     })
+}
+
+/// Whether a key restricts who signs in at a `[broker]`. The tokens of the broker have only the
+/// claims that it copies, which can be ones that do not identify users for certain.
+fn restricts_sign_in(place: Place, table: &KeyPath, root: &Value) -> bool {
+    let has = |name: &str| get(root, &KeyPath::parse(name)).is_some();
+    match place {
+        Place::Broker => true,
+        Place::Resource => has("broker") && (table.is_root() || !has("issuer")),
+        _ => false,
+    }
+}
+
+/// Returns the entry of `allow` for each kind of provider in the file.
+fn sign_in(subject: Subject, root: &Value) -> String {
+    let entry = |kind| format!("allow = [{{ {} }}]", requirement(subject, kind, root));
+    let mut entries: Vec<(String, String)> = Vec::new();
+    for (name, kind) in kinds_of_providers(root) {
+        let entry = entry(Some(kind));
+        if entries.iter().all(|(_, other)| *other != entry) {
+            entries.push((name, entry));
+        }
+    }
+    let of_issuers = match get(root, &KeyPath::parse("issuer")) {
+        Some(_) => ", and what tokens of an [[issuer]] need in [[resource.claim]]",
+        None => "",
+    };
+    match &entries[..] {
+        [] => format!("write {} in [[broker.provider]]{of_issuers}", entry(None)),
+        [(_, entry)] => format!("write {entry} in [[broker.provider]]{of_issuers}"),
+        _ => {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|(kind, entry)| format!("{entry} in that with kind = \"{kind}\""))
+                .collect();
+            format!(
+                "write it in each [[broker.provider]]: {}{of_issuers}",
+                entries.join(", ")
+            )
+        }
+    }
+}
+
+/// Returns the kinds of the providers, each with its name.
+fn kinds_of_providers(root: &Value) -> Vec<(String, BrokerProviderKind)> {
+    let providers = get(root, &KeyPath::parse("broker.provider")).and_then(Value::as_array);
+    let kinds = providers.into_iter().flatten().filter_map(|provider| {
+        let kind = provider.as_dict()?.get("kind")?;
+        Some((kind.as_str()?.to_owned(), kind.deserialize().ok()?))
+    });
+    kinds.collect()
 }
 
 const CONDITIONS: &str = "a requirement has the conditions one_of and domain; without one, every value of the claim is accepted";
@@ -174,8 +226,7 @@ fn claim(place: Place, requirement: &str) -> String {
         Place::Route => {
             format!("a route has only scopes; write [[resource.claim]] with {requirement}")
         }
-        Place::Broker => format!("write allow = [{{ {requirement} }}] in [[broker.provider]]"),
-        Place::Provider => format!("write allow = [{{ {requirement} }}]"),
+        Place::Broker | Place::Provider => format!("write allow = [{{ {requirement} }}]"),
         Place::Claim => format!("write {requirement}"),
     }
 }
@@ -211,6 +262,9 @@ fn subject(name: &str) -> Option<Subject> {
 fn requirement(subject: Subject, kind: Option<BrokerProviderKind>, root: &Value) -> String {
     let claim = match (subject, kind) {
         (Subject::EmailDomains, Some(BrokerProviderKind::Google)) => "hd",
+        // Addresses identify nobody for certain there.
+        (Subject::EmailDomains, Some(BrokerProviderKind::GitHub)) => "org_ids",
+        (Subject::EmailDomains, Some(BrokerProviderKind::Entra)) => "groups",
         (Subject::EmailDomains, _) => return "claim = \"email\", domain = [\"…\"]".to_owned(),
         (Subject::Users, Some(BrokerProviderKind::GitHub)) => "id",
         (Subject::Users, Some(BrokerProviderKind::Entra)) => "oid",
