@@ -92,6 +92,15 @@ pub(super) fn first_name(claim: &str) -> Cow<'_, str> {
     name.replace("~1", "/").replace("~0", "~").into()
 }
 
+/// Returns the name of the claim that a requirement reads, also if it is written as a JSON pointer
+/// to the claim itself, such as `/email`. A pointer into a claim stays.
+pub(in crate::plan) fn plain_name(claim: &str) -> Cow<'_, str> {
+    match claim.strip_prefix('/') {
+        Some(name) if !name.contains('/') => first_name(claim),
+        _ => claim.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +119,14 @@ mod tests {
             ("/a~01", "a~1"),
         ] {
             assert_eq!(first_name(claim), name, "{claim}");
+        }
+        for (claim, name) in [
+            ("email", "email"),
+            ("/email", "email"),
+            ("/a~1b", "a/b"),
+            ("/realm_access/roles", "/realm_access/roles"),
+        ] {
+            assert_eq!(plain_name(claim), name, "{claim}");
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Rules that no user of a provider can meet, because of what its claims are like.
 
+use std::borrow::Cow;
+
 use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_uuid;
 use url::Url;
 
-use super::unmapped_claims::first_name;
+use super::unmapped_claims::{first_name, plain_name};
 use crate::{file::BrokerProvider, plan::warnings::claim_values, toml_text};
 
 /// The claims that Google's ID tokens and user API can have:
@@ -57,7 +59,8 @@ const SINGLE: &[&str] = &["email", "hd", "id", "login", "oid", "sub", "tid"];
 struct Rule<'a> {
     /// Its key, such as `broker.provider[0].allow[1]`.
     key: String,
-    claim: &'a str,
+    /// The claim, by its name if it is written as a pointer to it.
+    claim: Cow<'a, str>,
     one_of: &'a [String],
     has_domain: bool,
 }
@@ -70,12 +73,13 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
         ProviderKind::GitHub => of_github,
         ProviderKind::Entra => of_entra,
         ProviderKind::Okta => of_okta,
+        ProviderKind::Cognito => of_cognito,
         _ => |_: &Rule<'_>, _: &BrokerProvider| Vec::new(),
     };
     for rule in rules(provider, key) {
         let found = of_kind(&rule, provider);
         if found.is_empty() {
-            claim_values::warn(&rule.key, rule.claim, rule.one_of, warnings);
+            claim_values::warn(&rule.key, &rule.claim, rule.one_of, warnings);
         }
         warnings.extend(found);
     }
@@ -85,8 +89,9 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
 fn warn_of_contradictions(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
     let single = provider.allow.iter().enumerate();
     let single: Vec<_> = single
-        .filter(|(_, rule)| SINGLE.contains(&rule.claim.as_str()))
-        .filter_map(|(number, rule)| Some((number, rule.claim.as_str(), rule.one_of.as_ref()?)))
+        .map(|(number, rule)| (number, plain_name(&rule.claim), &rule.one_of))
+        .filter(|(_, claim, _)| SINGLE.contains(&&**claim))
+        .filter_map(|(number, claim, one_of)| Some((number, claim, one_of.as_ref()?)))
         .collect();
     for (position, (number, claim, values)) in single.iter().enumerate() {
         let is_disjoint = |other: &[String]| {
@@ -115,7 +120,7 @@ fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
     let rule =
         |list: &str, number: usize, claim, one_of: &'a Option<Vec<String>>, has_domain| Rule {
             key: format!("{key}.{list}[{number}]"),
-            claim,
+            claim: plain_name(claim),
             one_of: one_of.as_deref().unwrap_or_default(),
             has_domain,
         };
@@ -145,14 +150,14 @@ fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
 
 fn of_google(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
     let key = &rule.key;
-    if !OF_GOOGLE.contains(&&*first_name(rule.claim)) {
+    if !OF_GOOGLE.contains(&&*first_name(&rule.claim)) {
         return vec![format!(
             "{key}.claim = {:?} is not a claim of Google's, so that no user meets the rule: Google sends no groups and roles; \
              write \"hd\" for the domain of an organization, or \"sub\" for a person",
             rule.claim
         )];
     }
-    match rule.claim {
+    match &*rule.claim {
         "hd" | "sub" if rule.has_domain => vec![format!(
             "{key}.domain compares what follows an @, and the claim {:?} has none, so that no user meets the rule; write one_of \
              in place of domain",
@@ -175,7 +180,7 @@ fn of_google(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
 }
 
 fn of_github(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
-    if NOT_OF_GITHUB.contains(&&*first_name(rule.claim)) {
+    if NOT_OF_GITHUB.contains(&&*first_name(&rule.claim)) {
         return vec![format!(
             "{}.claim = {:?} is not in GitHub's API, so that no user meets the rule; write \"org_ids\" for an organization, or \
              \"id\" for a person",
@@ -183,14 +188,14 @@ fn of_github(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
         )];
     }
     let reads_organizations = provider.scopes.iter().any(|scope| scope == "read:org");
-    if matches!(rule.claim, "orgs" | "org_ids") && !reads_organizations {
+    if matches!(&*rule.claim, "orgs" | "org_ids") && !reads_organizations {
         return vec![format!(
             "{}.claim = {:?} is only read with the scope \"read:org\", so that no user meets the rule; write scopes = \
              [\"read:org\"] in the provider",
             rule.key, rule.claim
         )];
     }
-    match rule.claim {
+    match &*rule.claim {
         "id" | "org_ids" => rule.values(
             |value| !is_number(value),
             |value| {
@@ -207,7 +212,7 @@ fn of_github(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
 }
 
 fn of_entra(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
-    match rule.claim {
+    match &*rule.claim {
         // An application can be set up to send names of groups.
         "groups" => rule.values(
             |value| !is_uuid(value),
@@ -248,6 +253,17 @@ fn of_okta(rule: &Rule<'_>, provider: &BrokerProvider) -> Vec<String> {
     vec![format!(
         "{}.claim = \"groups\" is only sent with the scope \"groups\", so that no user meets the rule; write scopes = {scopes:?} \
          in the provider",
+        rule.key
+    )]
+}
+
+fn of_cognito(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
+    if rule.claim != "groups" {
+        return Vec::new();
+    }
+    vec![format!(
+        "{}.claim = \"groups\" is \"cognito:groups\" in the tokens of Cognito, so that no user meets the rule; write claim = \
+         \"cognito:groups\"",
         rule.key
     )]
 }

@@ -2,7 +2,11 @@
 
 use portcullis_identity_provider::ProviderKind;
 
-use super::{BrokerPlan, client_ids, unmapped_claims, unmet_rules, unmet_scopes};
+use super::{
+    BrokerPlan, client_ids,
+    unmapped_claims::{self, first_name},
+    unmet_rules, unmet_scopes,
+};
 use crate::{
     Config, Diagnostic, KeyPath,
     file::{Broker, BrokerProvider},
@@ -79,12 +83,13 @@ fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut V
         .enumerate()
         .filter_map(|(number, grant)| Some((format!("grant[{number}]"), grant.claim.as_deref()?)));
     for (rule, claim) in allow.chain(grants) {
-        let (problem, fix) = match (kind, claim) {
+        let name = first_name(claim);
+        let (problem, fix) = match (kind, &*name) {
             (ProviderKind::GitHub, "orgs") => (
                 "organizations can change their names, and others can take them then",
                 "use \"org_ids\"",
             ),
-            _ if MUTABLE.contains(&claim) => (problem, fix),
+            _ if MUTABLE.contains(&&*name) => (problem, fix),
             _ => continue,
         };
         warnings.push(format!(

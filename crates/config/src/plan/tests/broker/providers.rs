@@ -191,6 +191,75 @@ fn names_of_organizations_are_not_certain() {
     );
 }
 
+/// ST6, J9: a claim is examined also if it is written as a JSON pointer to it.
+#[test]
+fn pointers_to_claims_are_examined() {
+    for (kind, claim, problem) in [
+        ("google", "/email", "decides by a claim that is not certain"),
+        ("google", "/groups", "is not a claim of Google's"),
+        ("google", "/hd", "one_of has \"@Example\""),
+        ("github", "/login", "decides by a claim that is not certain"),
+        ("github", "/id", "one_of has \"@Example\""),
+        ("cognito", "groups", "write claim = \"cognito:groups\""),
+        ("cognito", "/groups", "write claim = \"cognito:groups\""),
+    ] {
+        let issuer = match kind {
+            "cognito" => {
+                "issuer = \"https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aB3dE5fG7\""
+            }
+            _ => "",
+        };
+        let allow =
+            format!("{issuer}\nallow = [{{ claim = \"{claim}\", one_of = [\"@Example\"] }}]");
+        let plan = provider(kind, &allow).unwrap();
+        let found = warnings(&plan);
+        let is_named = |text: &&&str| {
+            text.starts_with("broker.provider[0].allow[0].") && text.contains(problem)
+        };
+        assert_eq!(
+            found.iter().filter(is_named).count(),
+            1,
+            "{kind} {claim}: {found:#?}"
+        );
+    }
+}
+
+/// ST6, J9: the number of an application at GitHub and the tenant at Entra ID are no identifiers of
+/// clients.
+#[test]
+fn other_identifiers_are_named() {
+    let github = "allow = [{ claim = \"id\", one_of = [\"583231\"] }]";
+    let entra = format!("tenant = \"{TENANT}\"");
+    let warned = |kind: &str, lines: &str, client_id: &str| {
+        let client = format!("\"{client_id}\"");
+        let issuer = "  issuer = \"https://auth.example.com/realms/prod\"\n";
+        let plan = broker(&[
+            (issuer, &format!("{lines}\n")),
+            ("\"keycloak\"", &format!("\"{kind}\"")),
+            ("\"portcullis\"", &client),
+        ]);
+        let plan = plan.unwrap();
+        let found: Vec<String> = warnings(&plan)
+            .into_iter()
+            .filter(|text| text.contains("].client_id = "))
+            .map(str::to_owned)
+            .collect();
+        found.join("\n")
+    };
+    assert!(warned("github", github, "123456").contains("is the App ID of a GitHub App; write"));
+    for id in ["Iv1.8a61f9b3a7aba766", "Iv23liAbCd", "01234567890123456789"] {
+        assert_eq!(warned("github", github, id), "");
+    }
+    for id in [TENANT, &TENANT.to_uppercase()] {
+        assert!(warned("entra", &entra, id).contains("is the ID of the tenant; write"));
+    }
+    let several = format!(
+        "tenants = [\"{OTHER_TENANT}\", \"{TENANT}\"]\nallow = [{{ claim = \"roles\", one_of = [\"a\"] }}]"
+    );
+    assert!(warned("entra", &several, TENANT).contains("is the ID of the tenant; write"));
+    assert_eq!(warned("entra", &entra, OTHER_TENANT), "");
+}
+
 /// ST6, J9: the org authorization server of Okta sends groups with a scope of that name.
 #[test]
 fn groups_of_okta_need_their_scope() {
