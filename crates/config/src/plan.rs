@@ -4,7 +4,6 @@ mod admin;
 mod audiences;
 mod audit;
 mod broker;
-mod client_secrets;
 mod contents;
 mod egress;
 mod entra;
@@ -23,6 +22,7 @@ mod rates;
 #[cfg_attr(not(feature = "redis"), path = "plan/replicas/without_redis.rs")]
 mod replicas;
 mod resources;
+mod secret_contents;
 mod secret_files;
 mod sessions;
 mod state_dir;
@@ -275,7 +275,7 @@ impl Plan {
         warnings.extend(
             secret_files::warnings(config)
                 .iter()
-                .chain(&client_secrets::warnings(config))
+                .chain(&secret_contents::warnings(config))
                 .map(|text| Diagnostic::new(&KeyPath::default(), text)),
         );
         Some(Self {

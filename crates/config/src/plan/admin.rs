@@ -5,7 +5,11 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::Secret;
 use url::Url;
 
-use super::{TlsFiles, optional, unix_socket};
+use super::{
+    TlsFiles, optional,
+    secret_contents::{BYTE_ORDER_MARK, MARKED},
+    unix_socket,
+};
 use crate::{
     Diagnostics, SecretSource,
     file::{Admin, AdminListen},
@@ -190,6 +194,10 @@ fn read_token(source: &SecretSource) -> anyhow::Result<Secret> {
     let token = source
         .read()
         .with_context(|| format!("the listener needs a token; {GENERATE}"))?;
+    ensure!(
+        !token.secret().starts_with(BYTE_ORDER_MARK),
+        "{source} {MARKED}"
+    );
     let length = token.secret().len();
     ensure!(
         length >= MIN_TOKEN,
@@ -373,6 +381,12 @@ mod tests {
                 );
             }
         }
+        let marked = plan_of("listen = \"127.0.0.1:9900\"", &format!("\u{feff}{TOKEN}"));
+        let error = marked.err().unwrap();
+        assert!(
+            error.contains("admin.token") && error.contains("byte order mark (U+FEFF)"),
+            "{error}"
+        );
         let error = plan_of(
             "listen = \"127.0.0.1:9900\"\nmetrics_token = { file = \"token\" }",
             TOKEN,

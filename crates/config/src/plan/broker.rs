@@ -28,7 +28,9 @@ use resources::BrokerResources;
 
 pub use notes::redirect_uri_setting;
 
+pub(super) use client_ids::is_at_entra;
 pub(super) use notes::notes;
+pub(super) use unmapped_claims::plain_name;
 pub(super) use warnings::warnings;
 
 /// The most providers.
