@@ -117,6 +117,9 @@ impl Place {
 /// Returns how to write what an unknown key restricts access to. Removing the key would admit
 /// everyone. `None` if the name says nothing of access.
 pub(super) fn restriction(key: &KeyPath, root: &Value) -> Option<String> {
+    if let Some(of_sign_in) = restriction_of_sign_in(key, root) {
+        return Some(of_sign_in);
+    }
     let table = key.parent().unwrap_or_default();
     let place = Place::of(&table)?;
     let Some(subject) = subject(last_name(key)) else {
@@ -126,12 +129,21 @@ pub(super) fn restriction(key: &KeyPath, root: &Value) -> Option<String> {
         Subject::Tools => tools(place).to_owned(),
         Subject::Scopes => scopes(place).to_owned(),
         Subject::Unknown => unknown(place).to_owned(),
-        _ if restricts_sign_in(place, &table, root) => sign_in(subject, root),
         _ => claim(
             place,
             &requirement(subject, kind_of_provider(&table, root), root),
         ),
     })
+}
+
+/// Returns how to write in `allow` what an unknown key restricts. `None` if it does not restrict who
+/// signs in at a `[broker]`.
+pub(super) fn restriction_of_sign_in(key: &KeyPath, root: &Value) -> Option<String> {
+    let table = key.parent()?;
+    let is_claim =
+        |subject: &Subject| !matches!(subject, Subject::Tools | Subject::Scopes | Subject::Unknown);
+    let subject = subject(last_name(key)).filter(is_claim)?;
+    restricts_sign_in(Place::of(&table)?, &table, root).then(|| sign_in(subject, root))
 }
 
 /// Whether a key restricts who signs in at a `[broker]`. The tokens of the broker have only the

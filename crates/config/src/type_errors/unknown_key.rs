@@ -6,7 +6,7 @@ use super::{
     foreign_names::{Meaning, Written, meaning},
     lookup::{get, last_name},
     other_tables,
-    restriction::{is_of_other_subject, restriction},
+    restriction::{is_of_other_subject, restriction, restriction_of_sign_in},
 };
 use crate::{KeyPath, Places, schema, similar::intended_key, variables};
 
@@ -149,7 +149,12 @@ impl UnknownKey<'_> {
     fn foreign(&self) -> Option<KeyFix> {
         Some(match meaning(self.key, self.written())? {
             Meaning::Key(known) => self.rename(known),
-            Meaning::Write(fix) => KeyFix::Write(fix.to_owned()),
+            Meaning::Write(fix) => {
+                let of_sign_in = fix
+                    .starts_with("write [[resource.claim]]")
+                    .then(|| restriction_of_sign_in(self.key, self.root));
+                KeyFix::Write(of_sign_in.flatten().unwrap_or_else(|| fix.to_owned()))
+            }
         })
     }
 
