@@ -6,6 +6,7 @@ pub mod container;
 mod diagnostic;
 pub mod file;
 mod file_error;
+mod invisible;
 mod key_path;
 mod listen_address;
 mod load;

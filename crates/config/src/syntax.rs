@@ -1,5 +1,6 @@
 //! Errors of files that are not TOML, with the key, the line and the fix.
 
+mod invisible;
 mod line;
 mod nesting;
 mod place;
@@ -46,6 +47,9 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     } else {
         table_above(text, line_number).join(&key_of(line))
     };
+    if let Some(text) = invisible::problem(text, line_number) {
+        return at(line_number, key, text);
+    }
     if let Some((line_number, text)) = before_its_table(text, line_number, line) {
         return (line_number, Diagnostic { key, text });
     }
@@ -303,6 +307,31 @@ mod tests {
                 "remove `provider` there",
             ),
             ("realm = “mcp”\n", "1: realm: ", "typographic"),
+            (
+                "listen\u{a0}= \"127.0.0.1:3000\"\n",
+                "1: listen: column 7 has the invisible character U+00A0 (no-break space)",
+                "remove it, or write a space",
+            ),
+            (
+                "# ä\u{a0}\n[session]\nidle_timeout = \"ä\u{200b}\"\u{200b}\n",
+                "3: session.idle_timeout: column 20 has the invisible character U+200B (zero-width space)",
+                "",
+            ),
+            (
+                "\u{feff}a = 1\n\u{feff}b = 1\n",
+                "2: b: column 1 has the invisible character U+FEFF (byte order mark)",
+                "",
+            ),
+            (
+                "[session]\n\u{2003}keys = 1\n",
+                "2: session: column 1 has the invisible character U+2003; remove",
+                "",
+            ),
+            (
+                "export CLIENT_SECRET=hunter2\n",
+                "1: this is no shell script; remove `export`, ",
+                "put the value in quotes",
+            ),
             ("key = \"C:\\Users\\x\"\n", "1: key: ", "backslash twice"),
             (
                 "require_at_jwt = True\n",

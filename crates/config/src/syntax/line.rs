@@ -21,7 +21,12 @@ pub(super) fn problem(key: &KeyPath, line: &str, value: Option<&str>) -> Option<
         return Some("remove the + at the start of the line".to_owned());
     }
     let name = line.split_once('=')?.0.trim();
-    if is_words(name) && !name.starts_with("export ") {
+    if name.starts_with("export ") {
+        return Some(
+            "this is no shell script; remove `export`, write the name of a key, and put the value in quotes".to_owned(),
+        );
+    }
+    if is_words(name) {
         return Some(name_with_spaces(key, name));
     }
     let value = value?;
