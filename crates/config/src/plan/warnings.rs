@@ -102,6 +102,7 @@ fn warn_of_resource(
     }
     let needed = needed_scopes(resource, key);
     warn_of_joined_scopes(resource, &needed, key, warnings);
+    warn_of_wildcards(resource, configured, &needed, key, warnings);
     for (key, scopes) in &needed {
         for name in scopes.iter().filter(|name| CATCH_ALL.contains(name)) {
             warnings.push(format!(
@@ -116,8 +117,11 @@ fn warn_of_resource(
         entra_scopes::warn(&needed, warnings);
         entra_scopes::warn_of_supported(supported, &needed, key, warnings);
     }
-    let has_warning =
-        |scope: &str| scope.contains(',') || (is_entra && entra_scopes::problem(scope).is_some());
+    let has_warning = |scope: &str| {
+        scope.contains(',')
+            || has_wildcard(scope, configured)
+            || (is_entra && entra_scopes::problem(scope).is_some())
+    };
     let are_requested = !supported.is_empty() && requested_scopes::are_all(resource, issuers);
     for (key, scopes) in needed.iter().filter(|_| are_requested) {
         for scope in scopes
@@ -149,12 +153,7 @@ fn warn_of_joined_scopes(
     key: &str,
     warnings: &mut Vec<String>,
 ) {
-    let supported = resource.metadata.scopes_supported.iter();
-    let supported = supported.map(|name| (format!("{key}.scopes_supported"), name.as_str()));
-    let needed = needed
-        .iter()
-        .flat_map(|(key, scopes)| scopes.iter().map(|name| (key.clone(), name)));
-    for (key, name) in needed.chain(supported) {
+    for (key, name) in listed_scopes(resource, needed, key) {
         let names: Vec<&str> = name.split(',').filter(|name| !name.is_empty()).collect();
         if name.contains(',') {
             warnings.push(format!(
@@ -163,6 +162,45 @@ fn warn_of_joined_scopes(
             ));
         }
     }
+}
+
+/// Warns of scopes that are written as patterns.
+fn warn_of_wildcards(
+    resource: &ResourcePlan,
+    configured: &Resource,
+    needed: &[(String, &Scopes)],
+    key: &str,
+    warnings: &mut Vec<String>,
+) {
+    for (key, name) in listed_scopes(resource, needed, key) {
+        if has_wildcard(name, configured) {
+            warnings.push(format!(
+                "{key} has {name:?}, and scopes have no wildcards, so that only a token with a scope of exactly this name has it; \
+                 write each scope, or one that implies others by scope_implies"
+            ));
+        }
+    }
+}
+
+/// Whether a scope is meant as a pattern. One that implies others is the name of a scope, and a
+/// star alone is a catch-all scope.
+fn has_wildcard(scope: &str, configured: &Resource) -> bool {
+    scope.contains('*') && scope != "*" && !configured.scope_implies.contains_key(scope)
+}
+
+/// Returns the scopes that a resource requires or publishes, each with its key.
+fn listed_scopes<'a>(
+    resource: &'a ResourcePlan,
+    needed: &'a [(String, &Scopes)],
+    key: &str,
+) -> impl Iterator<Item = (String, &'a str)> {
+    let supported = resource.metadata.scopes_supported.iter();
+    let key = format!("{key}.scopes_supported");
+    let supported = supported.map(move |name| (key.clone(), name.as_str()));
+    let needed = needed
+        .iter()
+        .flat_map(|(key, scopes)| scopes.iter().map(|name| (key.clone(), name)));
+    needed.chain(supported)
 }
 
 /// Returns the scopes that a resource requires, each list with its key.

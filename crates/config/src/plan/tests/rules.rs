@@ -257,6 +257,51 @@ scopes = ["mcp:route"]
     assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
 }
 
+/// B7, J9: a scope with a star is one of exactly this name, unless it implies others.
+#[test]
+fn patterns_of_scopes_are_named() {
+    let more = "[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"mcp:*\"]\n\
+                [[resource.route]]\npath = \"/mcp\"\nscopes = [\"mcp:*\"]";
+    let found = |supported: &str| {
+        let config = with_lines(more).replace(
+            "required_scopes = [\"mcp:tools\"]",
+            &format!("{supported}\nrequired_scopes = [\"a:*:b\"]"),
+        );
+        let warnings = check(&config).unwrap().warnings;
+        let texts: Vec<String> = warnings.into_iter().map(|warning| warning.text).collect();
+        texts
+    };
+    let rules = [
+        "resource[0].required_scopes has \"a:*:b\"",
+        "resource[0].rule[0].scopes has \"mcp:*\"",
+        "resource[0].route[0].scopes has \"mcp:*\"",
+    ];
+    for (supported, of_supported) in [
+        ("", None),
+        ("scopes_supported = [\"mcp:tools\"]", None),
+        (
+            "scopes_supported = [\"x*\", \"mcp:tools\"]",
+            Some("resource[0].scopes_supported has \"x*\""),
+        ),
+    ] {
+        let found = found(supported);
+        let expected: Vec<&str> = rules.into_iter().chain(of_supported).collect();
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for (text, start) in found.iter().zip(expected) {
+            let start = format!("{start}, and scopes have no wildcards");
+            assert!(text.starts_with(&start), "{found:#?}");
+        }
+    }
+    let implied = found(
+        "scopes_supported = [\"mcp:*\", \"a:*:b\"]\n\
+         scope_implies = { \"mcp:*\" = [\"mcp:tools\"], \"a:*:b\" = [\"mcp:*\"] }",
+    );
+    assert!(
+        !implied.iter().any(|text| text.contains("wildcards")),
+        "{implied:#?}"
+    );
+}
+
 /// B9: a rule for a method that the served revisions do not have causes a warning with its key.
 #[test]
 fn unknown_methods_cause_a_warning() {
