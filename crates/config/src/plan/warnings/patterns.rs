@@ -7,7 +7,7 @@ use super::claim_values;
 use crate::{
     Config,
     file::{BrokerProvider, Claim, Issuer, Resource},
-    plan::url_fix::web_fix,
+    plan::{broker::plain_name, entra::is_entra, url_fix::web_fix},
     shown_url, toml_text,
 };
 use url::Url;
@@ -62,12 +62,17 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             warnings.extend(misread(&format!("{key}.identity_headers"), claim));
         }
         for (number, rule) in resource.claim.iter().enumerate() {
-            warn_of_claim(rule, &format!("{key}.claim[{number}]"), warnings);
+            let rule_key = format!("{key}.claim[{number}]");
+            warn_of_claim(rule, &rule_key, warnings);
+            let fix = "write required_scopes in [[resource]]";
+            warnings.extend(list_of_scopes(rule, &config.issuer, &rule_key, fix));
         }
         for (number, rule) in resource.rule.iter().enumerate() {
             for (position, claim) in rule.claims.iter().enumerate() {
                 let key = format!("{key}.rule[{number}].claims[{position}]");
                 warn_of_claim(claim, &key, warnings);
+                let fix = "write scopes in the rule";
+                warnings.extend(list_of_scopes(claim, &config.issuer, &key, fix));
             }
         }
     }
@@ -76,7 +81,25 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
 fn warn_of_claim(rule: &Claim, key: &str, warnings: &mut Vec<String>) {
     warnings.extend(misread(&format!("{key}.claim"), &rule.claim));
     let one_of = rule.one_of.as_deref().unwrap_or_default();
-    claim_values::warn(key, &rule.claim, one_of, warnings);
+    claim_values::warn(key, &plain_name(&rule.claim), one_of, warnings);
+}
+
+/// Returns the warning about a rule for one of the scopes in a claim that has all of them in one
+/// text (RFC 9068, section 2.2.3). `scp` is a list at others than Entra ID.
+fn list_of_scopes(rule: &Claim, issuers: &[Issuer], key: &str, fix: &str) -> Option<String> {
+    let is_entra = |issuer: &Issuer| Url::parse(&issuer.issuer).is_ok_and(|url| is_entra(&url));
+    let is_list = match &*plain_name(&rule.claim) {
+        "scope" => true,
+        "scp" => issuers.iter().any(is_entra),
+        _ => false,
+    };
+    (is_list && rule.one_of.is_some()).then(|| {
+        format!(
+            "{key}.one_of is compared exactly with the whole claim {:?}, which has all scopes of the token in one text; {fix} in \
+             place of the requirement",
+            rule.claim
+        )
+    })
 }
 
 fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
@@ -208,6 +231,20 @@ mod tests {
             (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
             (
                 ISSUER,
+                &format!(
+                    "{ENDPOINT}\n[[resource.claim]]\nclaim = \"scope\"\none_of = [\"mcp:tools\"]"
+                ),
+                "resource[0].claim[0].one_of is compared exactly with the whole claim \"scope\"",
+            ),
+            (
+                "issuer = \"https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0\"",
+                &format!(
+                    "{ENDPOINT}\n[[resource.rule]]\nmethod = \"*\"\nclaims = [{{ claim = \"/scp\", one_of = [\"tools\"] }}]"
+                ),
+                "; write scopes in the rule in place of the requirement",
+            ),
+            (
+                ISSUER,
                 &format!("{ENDPOINT}\nresource_documentation = \"docs\""),
                 "write a URL such as \"https://",
             ),
@@ -234,5 +271,7 @@ mod tests {
         let headers =
             format!("{ENDPOINT}\nidentity_headers = {{ \"X-User\" = \"sub\", X-Id = \"x-id\" }}");
         assert_eq!(warnings(&sound, &headers), Vec::<String>::new());
+        let list = format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"scp\"\none_of = [\"tools\"]");
+        assert_eq!(warnings(ISSUER, &list), Vec::<String>::new());
     }
 }
