@@ -11,13 +11,22 @@ const STRANGE: &[char] = &['^', '|'];
 /// recommends for tools:
 /// <https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>.
 const STRANGE_IN_NAMES: &[char] = &['\\', '{', '}', '(', ')', '$', '[', ']', '?', '+', ','];
+/// The characters besides letters and digits that names of tools have, and the wildcard.
+const IN_TOOL_NAMES: &[char] = &['_', '-', '.', '/', '*'];
+/// The only method that names a tool.
+const TOOLS_CALL: &str = "tools/call";
+/// What can be between that method and a name, where both are written in one text.
+const AFTER_METHOD: &[char] = &[':', '/', ' '];
+/// What begins the negation of a pattern in other languages.
+const NEGATIONS: [&str; 3] = ["!", "~", "not "];
 
 /// Returns the warnings about the name of a rule. `key` is that of the rule.
 pub(super) fn warnings(rule: &MessageRule, served: Revisions, key: &str) -> Vec<String> {
     let Some(name) = &rule.name else {
         return Vec::new();
     };
-    let of_pattern = pattern_problem(name.as_str());
+    let of_tools = (rule.method.as_ref()).is_some_and(|method| names_only_tools(method, served));
+    let of_pattern = pattern_problem(name.as_str(), of_tools);
     let of_method = rule
         .method
         .as_ref()
@@ -45,6 +54,15 @@ fn has_no_names(method: &NameGlob, served: Revisions) -> bool {
     matching.peek().is_some() && !matching.any(has_target)
 }
 
+/// Whether the pattern matches methods of the served revisions with names, and all of these are
+/// names of tools.
+fn names_only_tools(method: &NameGlob, served: Revisions) -> bool {
+    let mut with_names = client_methods(served)
+        .filter(|known| method.matches(known) && has_target(known))
+        .peekable();
+    with_names.peek().is_some() && with_names.all(|known| known == TOOLS_CALL)
+}
+
 /// Returns the problem of a URI that no admitted message has.
 fn dot_segment_problem(pattern: &str) -> Option<String> {
     let (_, path) = pattern.split_once("://")?;
@@ -55,11 +73,14 @@ fn dot_segment_problem(pattern: &str) -> Option<String> {
     })
 }
 
-/// Returns the problem of a pattern that looks like a regular expression or a list of alternatives.
-fn pattern_problem(pattern: &str) -> Option<String> {
-    let is_uri = pattern.contains(':');
+/// Returns the problem of a pattern that looks like one of another language or a list of
+/// alternatives. `of_tools` is whether it is for names of tools only.
+fn pattern_problem(pattern: &str, of_tools: bool) -> Option<String> {
+    let is_uri = !of_tools && pattern.contains(':');
     let is_strange = |character: &char| {
-        STRANGE.contains(character) || (!is_uri && STRANGE_IN_NAMES.contains(character))
+        STRANGE.contains(character)
+            || (!is_uri && STRANGE_IN_NAMES.contains(character))
+            || (of_tools && !is_in_tool_names(*character))
     };
     let mut found = String::new();
     for character in pattern.chars().filter(is_strange) {
@@ -67,20 +88,53 @@ fn pattern_problem(pattern: &str) -> Option<String> {
             found.push(character);
         }
     }
-    // What `*` is in a regular expression.
-    if found.is_empty() && !is_uri && pattern.contains("_.*") {
-        found.push_str(".*");
+    if found.is_empty() && !is_uri {
+        found.push_str(foreign_part(pattern, of_tools).unwrap_or_default());
     }
     (!found.is_empty()).then(|| {
         format!(
             "has {found:?}, which is compared as ordinary text, so that the rule probably protects nothing; `*` is the only wildcard: {}",
-            fix(pattern)
+            fix(pattern, of_tools)
         )
     })
 }
 
-fn fix(pattern: &str) -> String {
-    let names: Vec<String> = meant(pattern)
+/// Returns what is not part of a name although its characters are: what `*` is in a regular
+/// expression, what is around one, and the method.
+fn foreign_part(pattern: &str, of_tools: bool) -> Option<&'static str> {
+    if pattern.contains("_.*") {
+        return Some(".*");
+    }
+    if of_tools && is_between_slashes(pattern) {
+        return Some("/");
+    }
+    let name = pattern.strip_prefix(TOOLS_CALL)?;
+    (of_tools && name.starts_with('/')).then_some(TOOLS_CALL)
+}
+
+/// Whether names of tools have the character. Some servers use letters of other scripts.
+fn is_in_tool_names(character: char) -> bool {
+    character.is_alphanumeric() || IN_TOOL_NAMES.contains(&character)
+}
+
+fn is_between_slashes(pattern: &str) -> bool {
+    pattern.len() > 1 && pattern.starts_with('/') && pattern.ends_with('/')
+}
+
+fn fix(pattern: &str, of_tools: bool) -> String {
+    if of_tools
+        && NEGATIONS
+            .iter()
+            .any(|not| pattern.trim_start().starts_with(not))
+    {
+        return "there is no negation; write one rule for each name that needs it".to_owned();
+    }
+    let meant = if of_tools {
+        meant_tools(pattern)
+    } else {
+        meant(pattern)
+    };
+    let names: Vec<String> = meant
         .iter()
         .map(|name| format!("name = {}", toml_text::string(name)))
         .collect();
@@ -94,6 +148,40 @@ fn fix(pattern: &str) -> String {
             )
         }
     }
+}
+
+/// Returns the patterns for names of tools that a pattern means. Empty if there is none.
+fn meant_tools(pattern: &str) -> Vec<String> {
+    let pattern = pattern.trim();
+    let bare = pattern
+        .strip_prefix(TOOLS_CALL)
+        .and_then(|name| name.strip_prefix(AFTER_METHOD))
+        .unwrap_or(pattern);
+    let bare = if is_between_slashes(bare) {
+        bare.trim_matches('/')
+    } else {
+        bare
+    };
+    // A title such as `Delete File` is no list of names.
+    let is_list = bare.contains(IN_TOOL_NAMES);
+    let is_separator = |character: char| {
+        matches!(character, ';' | ',' | '|') || (is_list && character.is_whitespace())
+    };
+    let words: Vec<&str> = bare
+        .split(is_separator)
+        .map(|word| word.trim().trim_matches(is_quote))
+        .filter(|word| !matches!(*word, "" | "or" | "and"))
+        .collect();
+    // The wildcard of SQL.
+    let mut names = meant(&words.join("|").replace('%', "*"));
+    if !names.iter().all(|name| name.chars().all(is_in_tool_names)) {
+        names.clear();
+    }
+    names
+}
+
+fn is_quote(character: char) -> bool {
+    matches!(character, '\'' | '"' | '`' | '\u{2018}'..='\u{201f}')
 }
 
 /// Returns the patterns that a list of alternatives or a simple regular expression means. Empty if
@@ -141,7 +229,7 @@ mod tests {
     use super::*;
 
     fn problem(pattern: &str) -> String {
-        pattern_problem(pattern).unwrap_or_default()
+        pattern_problem(pattern, false).unwrap_or_default()
     }
 
     /// B9: other pattern languages are named, with the rules to write.
@@ -215,6 +303,80 @@ mod tests {
             "file:///{path}",
         ] {
             assert_eq!(problem(pattern), "", "{pattern}");
+        }
+    }
+
+    /// B9: what no name of a tool has is named, in rules for tools only.
+    #[test]
+    fn patterns_that_match_no_tool_are_named() {
+        for (pattern, characters, fix) in [
+            (" admin_*", "has \" \"", "write name = \"admin_*\""),
+            ("drop\t", "has \"\\t\"", "write name = \"drop\""),
+            (
+                "admin_* billing_*",
+                "has \" \"",
+                "with name = \"admin_*\", and another with name = \"billing_*\"",
+            ),
+            (
+                "admin_*; billing_*",
+                "has \"; \"",
+                "with name = \"admin_*\", and another with name = \"billing_*\"",
+            ),
+            (
+                "'admin_*', 'drop'",
+                "has \"', \"",
+                "with name = \"admin_*\", and another with name = \"drop\"",
+            ),
+            ("'admin_*'", "has \"'\"", "write name = \"admin_*\""),
+            ("\"admin_*\"", "has \"\\\"\"", "write name = \"admin_*\""),
+            ("“admin_*”", "has \"“”\"", "write name = \"admin_*\""),
+            ("!read_*", "has \"!\"", "there is no negation"),
+            ("~read_*", "has \"~\"", "there is no negation"),
+            ("not read_*", "has \" \"", "there is no negation"),
+            (
+                "tools/call:admin_*",
+                "has \":\"",
+                "write name = \"admin_*\"",
+            ),
+            (
+                "tools/call/admin_*",
+                "has \"tools/call\"",
+                "write name = \"admin_*\"",
+            ),
+            ("/admin_*/", "has \"/\"", "write name = \"admin_*\""),
+            ("/^admin_/", "has \"^\"", "write name = \"admin_*\""),
+            ("admin_%", "has \"%\"", "write name = \"admin_*\""),
+            ("Delete File", "has \" \"", "write one rule for each name"),
+            (
+                "admin_*\u{200b}",
+                "has \"\\u{200b}\"",
+                "one rule for each name",
+            ),
+            ("/", "", ""),
+            ("files/read.v1-x*", "", ""),
+            ("größe_*", "", ""),
+        ] {
+            let problem = pattern_problem(pattern, true).unwrap_or_default();
+            assert_eq!(
+                problem.is_empty(),
+                characters.is_empty(),
+                "{pattern}: {problem}"
+            );
+            assert!(problem.contains(characters), "{pattern}: {problem}");
+            assert!(problem.contains(fix), "{pattern}: {problem}");
+        }
+        for (method, is_named) in [
+            ("tools/call", true),
+            ("Tools/*", true),
+            ("*", false),
+            ("prompts/get", false),
+            ("resources/read", false),
+            ("x/own", false),
+        ] {
+            let mut rule = MessageRule::for_method(NameGlob::parse(method).unwrap());
+            rule.name = Some(NameGlob::parse("my name").unwrap());
+            let warnings = warnings(&rule, Revisions::ALL, "rule[0]");
+            assert_eq!(!warnings.is_empty(), is_named, "{method}: {warnings:?}");
         }
     }
 
