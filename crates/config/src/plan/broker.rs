@@ -13,6 +13,7 @@ mod unmapped_claims;
 mod unmet_rules;
 mod unmet_scopes;
 mod warnings;
+mod wide_rules;
 
 use std::sync::Arc;
 

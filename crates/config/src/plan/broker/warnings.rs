@@ -5,7 +5,7 @@ use portcullis_identity_provider::ProviderKind;
 use super::{
     BrokerPlan, client_ids,
     unmapped_claims::{self, first_name},
-    unmet_rules, unmet_scopes,
+    unmet_rules, unmet_scopes, wide_rules,
 };
 use crate::{
     Config, Diagnostic, KeyPath,
@@ -44,6 +44,7 @@ pub(in crate::plan) fn warnings(
         let key = format!("broker.provider[{position}]");
         warn_of_mutable_claims(provider, &key, &mut warnings);
         unmet_rules::warn(provider, &key, &mut warnings);
+        wide_rules::warn(provider, &key, &mut warnings);
         warnings.extend(client_ids::warning(provider, &key));
     }
     unmet_scopes::warn(plan, resources, &mut warnings);
