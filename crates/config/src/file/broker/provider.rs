@@ -40,13 +40,13 @@ pub struct BrokerProvider {
     pub client_secret: SecretSource,
     /// The requirements on the claims of every user. Default: all users of the provider may sign
     /// in, if the kind permits that.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = [example_of_allow()])]
-    pub allow: Vec<Claim>,
+    pub allow: Option<Vec<Claim>>,
     /// The scopes that users get. Default: all scopes of the resource.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = [example_of_grant()])]
-    pub grant: Vec<BrokerGrant>,
+    pub grant: Option<Vec<BrokerGrant>>,
     /// The scopes to request from the provider. Default: those of the kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(example = ["openid", "email"])]
@@ -71,6 +71,16 @@ impl BrokerProvider {
         self.name
             .as_deref()
             .unwrap_or_else(|| ProviderKind::from(self.kind).as_str())
+    }
+
+    /// Returns the requirements on the claims of every user.
+    pub(crate) fn allow(&self) -> &[Claim] {
+        self.allow.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the entries about the scopes that users get.
+    pub(crate) fn grant(&self) -> &[BrokerGrant] {
+        self.grant.as_deref().unwrap_or_default()
     }
 }
 

@@ -42,12 +42,13 @@ pub(super) fn plan(
     let has_openid = errors.take("scopes", check_openid(kind, &provider.scopes));
     let api_url = errors.take("api_url", api_url(provider));
     let allow = allow(provider, errors);
-    let grants = convert_each(&provider.grant, "grant", errors, |grant, errors| {
+    let grants = convert_each(provider.grant(), "grant", errors, |grant, errors| {
         scope_grant(grant, resources, errors)
     });
+    let has_grants = errors.take("grant", check_grant(provider));
     let lengths = [
-        ("allow", provider.allow.len()),
-        ("grant", provider.grant.len()),
+        ("allow", provider.allow().len()),
+        ("grant", provider.grant().len()),
     ];
     for (key, length) in lengths
         .into_iter()
@@ -72,7 +73,7 @@ pub(super) fn plan(
     settings.scopes = scopes?;
     settings.api_url = api_url?;
     settings.url_policy = UrlPolicy::Operator;
-    name.and(client_id).and(has_openid)?;
+    name.and(client_id).and(has_openid).and(has_grants)?;
     Some((
         BrokerProvider {
             settings,
@@ -143,7 +144,7 @@ fn api_url(provider: &file::BrokerProvider) -> anyhow::Result<Option<Url>> {
 
 /// Validates `allow`. It is required if anyone can have an account at the provider.
 fn allow(provider: &file::BrokerProvider, errors: &mut Diagnostics<'_>) -> Option<Vec<ClaimRule>> {
-    let rules = convert_each(&provider.allow, "allow", errors, |rule, errors| {
+    let rules = convert_each(provider.allow(), "allow", errors, |rule, errors| {
         if rule.report_only {
             errors.add(
                 "report_only",
@@ -157,17 +158,22 @@ fn allow(provider: &file::BrokerProvider, errors: &mut Diagnostics<'_>) -> Optio
 }
 
 fn check_allow(provider: &file::BrokerProvider) -> anyhow::Result<()> {
+    let example = provider.kind.example_of_allow();
     let Some(reason) = reason_for_allow(provider) else {
+        let is_empty_list = provider.allow.as_ref().is_some_and(Vec::is_empty);
+        ensure!(
+            !is_empty_list,
+            "allow = [] lets all users of the provider sign in; remove it if that is meant, or list who may sign in: allow = [{example}]"
+        );
         return Ok(());
     };
-    let example = provider.kind.example_of_allow();
     ensure!(
-        !provider.allow.is_empty(),
+        !provider.allow().is_empty(),
         "allow is missing, and {reason}; list who may sign in: allow = [{example}]"
     );
     let selects = |rule: &Claim| rule.one_of.is_some() || rule.domain.is_some();
     ensure!(
-        provider.allow.iter().any(selects),
+        provider.allow().iter().any(selects),
         "allow has no rule with one_of or domain, and {reason}; list who may sign in: allow = [{example}]"
     );
     Ok(())
@@ -183,6 +189,16 @@ fn reason_for_allow(provider: &file::BrokerProvider) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Rejects a list that looks as if no user got a scope.
+fn check_grant(provider: &file::BrokerProvider) -> anyhow::Result<()> {
+    ensure!(
+        !provider.grant.as_ref().is_some_and(Vec::is_empty),
+        "grant = [] gives all users all scopes; remove it if that is meant, or list the scopes that users get, such as \
+         grant = [{{ scopes = [\"mcp:tools\"] }}]"
+    );
+    Ok(())
 }
 
 fn scope_grant(

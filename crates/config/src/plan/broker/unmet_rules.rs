@@ -87,7 +87,7 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
 
 /// Warns of two entries of `allow` that one user cannot meet both. All entries must be met.
 fn warn_of_contradictions(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    let single = provider.allow.iter().enumerate();
+    let single = provider.allow().iter().enumerate();
     let single: Vec<_> = single
         .map(|(number, rule)| (number, plain_name(&rule.claim), &rule.one_of))
         .filter(|(_, claim, _)| SINGLE.contains(&&**claim))
@@ -124,7 +124,7 @@ fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
             one_of: one_of.as_deref().unwrap_or_default(),
             has_domain,
         };
-    let allow = provider.allow.iter().enumerate();
+    let allow = provider.allow().iter().enumerate();
     let allow = allow.map(|(number, allow)| {
         rule(
             "allow",
@@ -134,7 +134,7 @@ fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
             allow.domain.is_some(),
         )
     });
-    let grants = provider.grant.iter().enumerate();
+    let grants = provider.grant().iter().enumerate();
     let grants = grants.filter_map(|(number, grant)| {
         let claim = grant.claim.as_deref()?;
         Some(rule(

@@ -74,12 +74,12 @@ fn warn_of_mutable_claims(provider: &BrokerProvider, key: &str, warnings: &mut V
         _ => return,
     };
     let allow = provider
-        .allow
+        .allow()
         .iter()
         .enumerate()
         .map(|(number, rule)| (format!("allow[{number}]"), rule.claim.as_str()));
     let grants = provider
-        .grant
+        .grant()
         .iter()
         .enumerate()
         .filter_map(|(number, grant)| Some((format!("grant[{number}]"), grant.claim.as_deref()?)));

@@ -16,7 +16,7 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
 }
 
 fn warn_of_unconditional_grants(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    let grants = || provider.grant.iter().enumerate();
+    let grants = || provider.grant().iter().enumerate();
     for (number, grant) in grants().filter(|(_, grant)| grant.claim.is_some()) {
         let mut for_all = grants().filter(|(_, other)| other.claim.is_none());
         let has_all = |scopes: &[String]| grant.scopes.iter().all(|name| scopes.contains(name));
@@ -35,13 +35,13 @@ fn warn_of_any_value(provider: &BrokerProvider, key: &str, warnings: &mut Vec<St
     // a reason to let a user in.
     let is_assigned =
         |claim: &str| ProviderKind::from(provider.kind) == ProviderKind::Entra && claim == "roles";
-    let allow = provider.allow.iter().enumerate();
+    let allow = provider.allow().iter().enumerate();
     let allow = allow
         .filter(|(_, rule)| {
             rule.one_of.is_none() && rule.domain.is_none() && !is_assigned(&rule.claim)
         })
         .map(|(number, rule)| (format!("allow[{number}]"), rule.claim.as_str()));
-    let grants = provider.grant.iter().enumerate();
+    let grants = provider.grant().iter().enumerate();
     let grants = grants
         .filter(|(_, rule)| rule.one_of.is_none() && rule.domain.is_none())
         .filter_map(|(number, rule)| Some((format!("grant[{number}]"), rule.claim.as_deref()?)));

@@ -110,13 +110,13 @@ fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
 
 /// Values of these rules have warnings elsewhere.
 fn warn_of_provider(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    for (number, rule) in provider.allow.iter().enumerate() {
+    for (number, rule) in provider.allow().iter().enumerate() {
         warnings.extend(misread(
             &format!("{key}.allow[{number}].claim"),
             &rule.claim,
         ));
     }
-    for (number, rule) in provider.grant.iter().enumerate() {
+    for (number, rule) in provider.grant().iter().enumerate() {
         let claim = rule.claim.as_deref().unwrap_or_default();
         warnings.extend(misread(&format!("{key}.grant[{number}].claim"), claim));
     }

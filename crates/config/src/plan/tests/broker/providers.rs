@@ -450,7 +450,7 @@ fn providers() -> impl Strategy<Value = BrokerProvider> {
         prop::sample::select(vec!["groups", "email", ""]).prop_map(str::to_owned),
         option::of(prop::collection::vec("[a-z]{1,3}", 1..3)),
     );
-    let allow = prop::collection::vec(rule, 0..2);
+    let allow = option::of(prop::collection::vec(rule, 0..2));
     (kinds(), place, name, scopes, allow).prop_map(
         |(kind, (tenant, tenants, issuer, api_url), name, scopes, allow)| BrokerProvider {
             kind,
@@ -460,16 +460,18 @@ fn providers() -> impl Strategy<Value = BrokerProvider> {
             issuer,
             client_id: "portcullis".to_owned(),
             client_secret: SecretSource::Env("UNUSED".to_owned()),
-            allow: allow
-                .into_iter()
-                .map(|(claim, one_of)| Claim {
-                    claim,
-                    one_of,
-                    domain: None,
-                    report_only: false,
-                })
-                .collect(),
-            grant: Vec::new(),
+            allow: allow.map(|rules| {
+                rules
+                    .into_iter()
+                    .map(|(claim, one_of)| Claim {
+                        claim,
+                        one_of,
+                        domain: None,
+                        report_only: false,
+                    })
+                    .collect()
+            }),
+            grant: None,
             scopes,
             ca_file: None,
             proxy: None,
@@ -496,7 +498,7 @@ proptest! {
                 let kind = planned.settings.kind;
                 let is_public = [ProviderKind::Google, ProviderKind::GitHub].contains(&kind)
                     || planned.settings.tenants.len() > 1;
-                prop_assert!(!is_public || provider.allow.iter().any(|rule| rule.one_of.is_some()));
+                prop_assert!(!is_public || provider.allow().iter().any(|rule| rule.one_of.is_some()));
                 if kind == ProviderKind::Entra {
                     let issuer = planned.settings.issuer.as_str();
                     prop_assert!(issuer.contains(TENANT) || issuer.contains(OTHER_TENANT) || issuer.contains("127.0.0.1"));
