@@ -26,7 +26,7 @@ use url::Url;
 use super::ResourcePlan;
 use crate::{
     Config, Diagnostic, KeyPath,
-    file::{Authorization, Issuer, Resource},
+    file::{Authorization, Resource},
     placeholders,
     similar::intended_scope,
 };
@@ -56,7 +56,7 @@ pub(super) fn warnings(
     let mut warnings = Vec::new();
     for (position, (resource, configured)) in resources.iter().zip(&config.resource).enumerate() {
         let key = format!("resource[{position}]");
-        warn_of_resource(resource, configured, &config.issuer, &key, &mut warnings);
+        warn_of_resource(resource, configured, config, &key, &mut warnings);
     }
     audiences::warn(config, base_url, &mut warnings);
     warn_of_loopback(config, base_url, is_container(), &mut warnings);
@@ -77,10 +77,11 @@ pub(super) fn warnings(
 fn warn_of_resource(
     resource: &ResourcePlan,
     configured: &Resource,
-    issuers: &[Issuer],
+    config: &Config,
     key: &str,
     warnings: &mut Vec<String>,
 ) {
+    let issuers = &config.issuer;
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
         let has_requirements = !resource.required_scopes.is_empty()
@@ -134,6 +135,10 @@ fn warn_of_resource(
         }
     }
     implications::warn(configured, &needed, key, warnings);
+    if are_requested {
+        implications::warn_of_misspelled(config, configured, &needed, key, warnings);
+    }
+    implications::warn_of_required(resource, configured, key, warnings);
     implications::warn_of_reversed(resource, configured, &needed, warnings);
     for (position, rule) in resource.rules.iter().enumerate() {
         let key = format!("{key}.rule[{position}]");

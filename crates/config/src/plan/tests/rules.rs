@@ -43,6 +43,75 @@ fn implied_scopes_are_configurable() {
     }
 }
 
+/// Returns the warnings with these keys of the resource and these further lines.
+fn warnings(keys: &str, more: &str) -> Vec<String> {
+    let text = GOOD.replace("required_scopes", &format!("{keys}\nrequired_scopes"));
+    let plan = check(&format!("{text}\n{more}")).unwrap();
+    plan.warnings.iter().map(ToString::to_string).collect()
+}
+
+/// B7, J9: a misspelled broader scope has a warning. Others need not be in `scopes_supported`,
+/// roles among them, and can have almost the name of a scope that they imply.
+#[test]
+fn misspelled_broader_scopes_are_named() {
+    const SUPPORTED: &str = "scopes_supported = [\"mcp:tools\", \"mcp:admin\"]";
+    let warned = |broad: &str, narrow: &str| {
+        let keys = format!("{SUPPORTED}\nscope_implies = {{ \"{broad}\" = [\"{narrow}\"] }}");
+        warnings(&keys, "")
+    };
+    let found = warned("mcp:admn", "mcp:tools");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].starts_with("resource[0].scope_implies has \"mcp:admn\""),
+        "{found:#?}"
+    );
+    assert!(
+        found[0].ends_with("did you mean `mcp:admin`?"),
+        "{found:#?}"
+    );
+    for (broad, narrow) in [
+        ("mcp:admin", "mcp:tools"),
+        ("mcp:operator", "mcp:admin"),
+        ("mcp:admins", "mcp:admin"),
+    ] {
+        assert_eq!(warned(broad, narrow), Vec::<String>::new(), "{broad}");
+    }
+    let unlisted = "scope_implies = { \"mcp:tool\" = [\"mcp:write\"] }";
+    assert_eq!(warnings(unlisted, ""), Vec::<String>::new());
+}
+
+/// B9, J9: rules and routes that require what every token needs have a warning, unless they require
+/// something else, too.
+#[test]
+fn rules_with_required_scopes_only_are_named() {
+    const RULE: &str = "[[resource.rule]]\nmethod = \"tools/call\"\nscopes";
+    const ROUTE: &str = "[[resource.route]]\npath = \"/mcp\"\nscopes";
+    for (more, key) in [
+        (format!("{RULE} = [\"mcp:tools\"]"), "rule[0]"),
+        (format!("{ROUTE} = [\"mcp:tools\"]"), "route[0]"),
+        (format!("{RULE} = [\"mcp:tools\", \"mcp:admin\"]"), ""),
+        (format!("{ROUTE} = [\"mcp:admin\"]"), ""),
+        (
+            format!("{RULE} = [\"mcp:tools\"]\nclaims = [{{ claim = \"org\" }}]"),
+            "",
+        ),
+        (
+            format!("{RULE} = [\"mcp:tools\"]\nlimit = {{ requests = 10, per = \"1m\" }}"),
+            "",
+        ),
+    ] {
+        let warnings = warnings("", &more);
+        assert_eq!(warnings.is_empty(), key.is_empty(), "{more}: {warnings:#?}");
+        let start = format!("resource[0].{key}.scopes has only scopes of required_scopes");
+        assert!(
+            warnings.iter().all(|warning| warning.starts_with(&start)),
+            "{more}: {warnings:#?}"
+        );
+    }
+    let without_tokens = warnings("auth = \"none\"", &format!("{RULE} = [\"mcp:tools\"]"));
+    assert_eq!(without_tokens.len(), 1, "{without_tokens:#?}");
+}
+
 /// C14: claim rules apply to a resource or to some of its messages.
 #[test]
 fn claim_rules_are_configurable() {
@@ -503,11 +572,16 @@ fn reversed_implications_are_named() {
         assert!(found[0].contains(fix), "{found:#?}");
         for (implies, required) in [
             (r#"{ "mcp:admin" = ["mcp:tools"] }"#, TOOLS),
-            (REVERSED, r#""mcp:tools", "mcp:admin""#),
             (REVERSED, ""),
         ] {
             let found = warned(implies, required, rest);
             assert_eq!(found, Vec::<String>::new(), "{implies} {required}");
         }
+        let found = warned(REVERSED, r#""mcp:tools", "mcp:admin""#, rest);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(
+            found[0].contains("has only scopes of required_scopes"),
+            "{found:#?}"
+        );
     }
 }
