@@ -1,6 +1,7 @@
 //! Plans of whole configurations. Each file below tests one part.
 
 mod broker;
+mod implications;
 mod issuers;
 mod limits;
 mod resources;
