@@ -49,7 +49,8 @@ pub(super) fn warn(
 /// Adds a warning for each scope that implies others, that nothing else names, and that is a
 /// misspelling of a known one.
 ///
-/// Tokens can have other scopes that only `scope_implies` names: those that no client is to request.
+/// Tokens can have other scopes that only `scope_implies` names: those that no client is to
+/// request.
 pub(super) fn warn_of_misspelled(
     config: &Config,
     resource: &Resource,

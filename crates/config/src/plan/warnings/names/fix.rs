@@ -10,8 +10,8 @@ const AFTER_METHOD: &[char] = &[':', '/', ' '];
 /// What begins the negation of a pattern in other languages.
 const NEGATIONS: [&str; 3] = ["!", "~", "not "];
 
-/// Returns how to write a pattern of another language. `of_tools` is whether it is for names of tools
-/// only.
+/// Returns how to write a pattern of another language. `of_tools` is whether it is for names of
+/// tools only.
 pub(super) fn fix(pattern: &str, of_tools: bool) -> String {
     if of_tools
         && NEGATIONS
