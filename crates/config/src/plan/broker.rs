@@ -9,6 +9,7 @@ mod pages;
 mod provider;
 mod provider_issuer;
 mod resources;
+mod uncertain_claims;
 mod unmapped_claims;
 mod unmet_rules;
 mod unmet_scopes;

@@ -64,23 +64,26 @@ fn claims_of(resource: &Resource) -> Vec<(String, &str, &'static str)> {
         let key = format!("identity_headers has {header:?} =");
         (key, claim.as_str(), "the header is never sent")
     });
+    let required = required_claims(resource);
+    let required =
+        required.map(|(key, claim)| (format!("{key} ="), claim, "no token meets the rule"));
+    headers.chain(required).collect()
+}
+
+/// Returns the claims that a resource requires, each with its key.
+pub(super) fn required_claims(resource: &Resource) -> impl Iterator<Item = (String, &str)> {
     let claims = resource.claim.iter().enumerate();
-    let claims = claims.map(|(number, rule)| {
-        let key = format!("claim[{number}].claim =");
-        (key, rule.claim.as_str(), "no token meets the rule")
+    let claims =
+        claims.map(|(number, rule)| (format!("claim[{number}].claim"), rule.claim.as_str()));
+    let rules = resource.rule.iter().enumerate();
+    let of_rules = rules.flat_map(|(rule, required)| {
+        let claims = required.claims.iter().enumerate();
+        claims.map(move |(number, claim)| {
+            let key = format!("rule[{rule}].claims[{number}].claim");
+            (key, claim.claim.as_str())
+        })
     });
-    let of_rules = resource
-        .rule
-        .iter()
-        .enumerate()
-        .flat_map(|(rule, required)| {
-            let claims = required.claims.iter().enumerate();
-            claims.map(move |(number, claim)| {
-                let key = format!("rule[{rule}].claims[{number}].claim =");
-                (key, claim.claim.as_str(), "no token meets the rule")
-            })
-        });
-    headers.chain(claims).chain(of_rules).collect()
+    claims.chain(of_rules)
 }
 
 /// Returns the name of the claim, or the first one in a JSON pointer (RFC 6901).

@@ -191,6 +191,47 @@ fn names_of_organizations_are_not_certain() {
     );
 }
 
+/// ST6, J9: a requirement of a resource about a claim that the broker takes from such a claim of the
+/// provider is named, and others are not.
+#[test]
+fn requirements_by_uncertain_claims_are_named() {
+    let found = |kind: &str, claims: &str, claim: &str| {
+        let plan = broker(&[
+            (
+                "  [[resource.rule]]",
+                &format!(
+                    "  [[resource.claim]]\n  claim = \"{claim}\"\n  one_of = [\"a\"]\n  [[resource.rule]]"
+                ),
+            ),
+            ("[broker]\n", &format!("[broker]\nclaims = {claims}\n")),
+            ("  issuer = \"https://auth.example.com/realms/prod\"\n", ""),
+            (
+                "\"keycloak\"",
+                &format!("\"{kind}\"\n  allow = [{{ claim = \"sub\", one_of = [\"1\"] }}]"),
+            ),
+        ]);
+        let texts = plan.unwrap().warnings.into_iter().map(|found| found.text);
+        texts
+            .filter(|text| text.contains(" decides by "))
+            .collect::<Vec<_>>()
+    };
+    for claim in ["mail", "/mail"] {
+        let found = found("google", "{ mail = \"email\" }", claim);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        let start = format!(
+            "resource[0].claim[0].claim = {claim:?} decides by \"email\" of broker.provider[0], which is not certain: a Google"
+        );
+        assert!(found[0].starts_with(&start), "{found:#?}");
+        assert!(found[0].contains("as allow of the provider, where you can use \"hd\""));
+    }
+    for (claims, claim) in [
+        ("{ domain = \"hd\", mail = \"email\" }", "domain"),
+        ("{ mail = \"email\" }", "sub"),
+    ] {
+        assert_eq!(found("google", claims, claim), Vec::<String>::new());
+    }
+}
+
 /// ST6, J9: a claim is examined also if it is written as a JSON pointer to it.
 #[test]
 fn pointers_to_claims_are_examined() {
