@@ -1,4 +1,4 @@
-//! Characters that nobody sees, as they come from web pages and editors.
+//! Invisible characters, which come with text that is copied from web pages or editors.
 
 /// Whether a character is one without width that has no meaning in names of any language.
 pub(super) fn is_invisible(character: char) -> bool {

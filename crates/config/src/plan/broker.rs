@@ -8,6 +8,7 @@ mod notes;
 mod pages;
 mod provider;
 mod provider_issuer;
+mod provider_rules;
 mod resources;
 mod uncertain_claims;
 mod unmapped_claims;
@@ -32,6 +33,7 @@ pub use notes::redirect_uri_setting;
 
 pub(super) use client_ids::is_at_entra;
 pub(super) use notes::notes;
+pub(super) use provider_rules::provider_rules;
 pub(super) use unmapped_claims::plain_name;
 pub(super) use warnings::warnings;
 

@@ -14,9 +14,9 @@ const LOOK_ALIKES: [(&str, &str); 3] = [
     ("ցհոօԼքսՍ", "ghnoLpuU"),
 ];
 
-/// Returns what is wrong with a URL whose host has letters that look like ASCII letters, and the
-/// fix. `None` for names that are entirely in another script, and those with letters such as `ü`.
-/// The message follows the URL.
+/// Returns the problem of a URL with letters in its host that look like ASCII letters, and the fix.
+/// `None` for names that are entirely in another script, and those with letters such as `ü`. The
+/// message follows the URL.
 pub(super) fn problem(url: &str) -> Option<String> {
     let letter = in_host(host(url))?;
     let code = u32::from(letter);

@@ -8,7 +8,7 @@ use crate::Config;
 /// The byte order mark of UTF-8, with which some editors begin a file.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What is wrong with a secret that begins with one, and the fix.
+/// The problem of a secret that begins with a byte order mark, and its fix.
 pub(super) const MARKED: &str = "begins with a byte order mark (U+FEFF), which counts as a part of the secret; save it as UTF-8 \
                                  without a byte order mark";
 

@@ -1,4 +1,4 @@
-//! Characters of a line that nobody sees, and that TOML does not allow there.
+//! Invisible characters at places of a line where TOML allows none.
 
 use super::tokens::{Token, Tokens};
 use crate::{invisible::is_invisible, toml_lines::line_at};

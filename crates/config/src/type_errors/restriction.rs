@@ -274,7 +274,7 @@ fn subject(name: &str) -> Option<Subject> {
 fn requirement(subject: Subject, kind: Option<BrokerProviderKind>, root: &Value) -> String {
     let claim = match (subject, kind) {
         (Subject::EmailDomains, Some(BrokerProviderKind::Google)) => "hd",
-        // Addresses identify nobody for certain there.
+        // At these providers, an email address does not identify a user for certain.
         (Subject::EmailDomains, Some(BrokerProviderKind::GitHub)) => "org_ids",
         (Subject::EmailDomains, Some(BrokerProviderKind::Entra)) => "groups",
         (Subject::EmailDomains, _) => return "claim = \"email\", domain = [\"…\"]".to_owned(),

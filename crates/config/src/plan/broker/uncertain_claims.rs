@@ -2,7 +2,10 @@
 
 use portcullis_identity_provider::ProviderKind;
 
-use super::unmapped_claims::{first_name, required_claims};
+use super::{
+    provider_rules::{ProviderRule, provider_rules},
+    unmapped_claims::{first_name, required_claims},
+};
 use crate::{
     Config,
     file::{Broker, BrokerProvider},
@@ -27,20 +30,10 @@ struct Doubt {
 
 /// Adds a warning for each rule of the provider about such a claim.
 pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    let allow = provider
-        .allow()
-        .iter()
-        .enumerate()
-        .map(|(number, rule)| (format!("allow[{number}]"), rule.claim.as_str()));
-    let grants = provider
-        .grant()
-        .iter()
-        .enumerate()
-        .filter_map(|(number, grant)| Some((format!("grant[{number}]"), grant.claim.as_deref()?)));
-    for (rule, claim) in allow.chain(grants) {
+    for ProviderRule { key, claim, .. } in provider_rules(provider, key) {
         if let Some(Doubt { problem, fix }) = doubt(provider, claim) {
             warnings.push(format!(
-                "{key}.{rule}.claim = {claim:?} decides by a claim that is not certain: {problem}; {fix}"
+                "{key}.claim = {claim:?} decides by a claim that is not certain: {problem}; {fix}"
             ));
         }
     }

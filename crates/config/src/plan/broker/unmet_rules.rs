@@ -6,7 +6,10 @@ use portcullis_identity_provider::ProviderKind;
 use portcullis_metadata::syntax::is_uuid;
 use url::Url;
 
-use super::unmapped_claims::{first_name, plain_name};
+use super::{
+    provider_rules::{ProviderRule, provider_rules},
+    unmapped_claims::{first_name, plain_name},
+};
 use crate::{file::BrokerProvider, plan::warnings::claim_values, toml_text};
 
 /// The claims that Google's ID tokens and user API can have:
@@ -76,7 +79,7 @@ pub(super) fn warn(provider: &BrokerProvider, key: &str, warnings: &mut Vec<Stri
         ProviderKind::Cognito => of_cognito,
         _ => |_: &Rule<'_>, _: &BrokerProvider| Vec::new(),
     };
-    for rule in rules(provider, key) {
+    for rule in provider_rules(provider, key).map(Rule::from) {
         let found = of_kind(&rule, provider);
         if found.is_empty() {
             claim_values::warn(&rule.key, &rule.claim, rule.one_of, warnings);
@@ -114,38 +117,6 @@ fn warn_of_contradictions(provider: &BrokerProvider, key: &str, warnings: &mut V
             ));
         }
     }
-}
-
-fn rules<'a>(provider: &'a BrokerProvider, key: &str) -> Vec<Rule<'a>> {
-    let rule =
-        |list: &str, number: usize, claim, one_of: &'a Option<Vec<String>>, has_domain| Rule {
-            key: format!("{key}.{list}[{number}]"),
-            claim: plain_name(claim),
-            one_of: one_of.as_deref().unwrap_or_default(),
-            has_domain,
-        };
-    let allow = provider.allow().iter().enumerate();
-    let allow = allow.map(|(number, allow)| {
-        rule(
-            "allow",
-            number,
-            allow.claim.as_str(),
-            &allow.one_of,
-            allow.domain.is_some(),
-        )
-    });
-    let grants = provider.grant().iter().enumerate();
-    let grants = grants.filter_map(|(number, grant)| {
-        let claim = grant.claim.as_deref()?;
-        Some(rule(
-            "grant",
-            number,
-            claim,
-            &grant.one_of,
-            grant.domain.is_some(),
-        ))
-    });
-    allow.chain(grants).collect()
 }
 
 fn of_google(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
@@ -266,6 +237,17 @@ fn of_cognito(rule: &Rule<'_>, _: &BrokerProvider) -> Vec<String> {
          \"cognito:groups\"",
         rule.key
     )]
+}
+
+impl<'a> From<ProviderRule<'a>> for Rule<'a> {
+    fn from(rule: ProviderRule<'a>) -> Self {
+        Self {
+            key: rule.key,
+            claim: plain_name(rule.claim),
+            one_of: rule.one_of.unwrap_or_default(),
+            has_domain: rule.has_domain,
+        }
+    }
 }
 
 impl Rule<'_> {

@@ -2,6 +2,7 @@
 
 use portcullis_identity_provider::ProviderKind;
 
+use super::provider_rules::{ProviderRule, provider_rules};
 use crate::file::BrokerProvider;
 
 /// Claims whose values tell users apart, and that most users have. Some providers put their name or
@@ -33,21 +34,17 @@ fn warn_of_unconditional_grants(provider: &BrokerProvider, key: &str, warnings: 
 fn warn_of_any_value(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
     // Entra ID sends the roles of the application, which administrators assign: any of them can be
     // a reason to let a user in.
-    let is_assigned =
-        |claim: &str| ProviderKind::from(provider.kind) == ProviderKind::Entra && claim == "roles";
-    let allow = provider.allow().iter().enumerate();
-    let allow = allow
-        .filter(|(_, rule)| {
-            rule.one_of.is_none() && rule.domain.is_none() && !is_assigned(&rule.claim)
-        })
-        .map(|(number, rule)| (format!("allow[{number}]"), rule.claim.as_str()));
-    let grants = provider.grant().iter().enumerate();
-    let grants = grants
-        .filter(|(_, rule)| rule.one_of.is_none() && rule.domain.is_none())
-        .filter_map(|(number, rule)| Some((format!("grant[{number}]"), rule.claim.as_deref()?)));
-    for (rule, claim) in allow.chain(grants).filter(|(_, claim)| is_list(claim)) {
+    let is_assigned = |rule: &ProviderRule<'_>| {
+        ProviderKind::from(provider.kind) == ProviderKind::Entra
+            && rule.claim == "roles"
+            && !rule.is_grant
+    };
+    let rules = provider_rules(provider, key).filter(|rule| {
+        rule.one_of.is_none() && !rule.has_domain && is_list(rule.claim) && !is_assigned(rule)
+    });
+    for ProviderRule { key, claim, .. } in rules {
         warnings.push(format!(
-            "{key}.{rule} has no one_of, so that users with any value of {claim:?} meet it, and most users have one; list the values, \
+            "{key} has no one_of, so that users with any value of {claim:?} meet it, and most users have one; list the values, \
              such as one_of = [\"mcp-users\"]"
         ));
     }

@@ -7,7 +7,11 @@ use super::claim_values;
 use crate::{
     Config,
     file::{BrokerProvider, Claim, Issuer, Resource},
-    plan::{broker::plain_name, entra::is_entra, url_fix::web_fix},
+    plan::{
+        broker::{plain_name, provider_rules},
+        entra::is_entra,
+        url_fix::web_fix,
+    },
     shown_url, toml_text,
 };
 use url::Url;
@@ -110,15 +114,8 @@ fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
 
 /// Values of these rules have warnings elsewhere.
 fn warn_of_provider(provider: &BrokerProvider, key: &str, warnings: &mut Vec<String>) {
-    for (number, rule) in provider.allow().iter().enumerate() {
-        warnings.extend(misread(
-            &format!("{key}.allow[{number}].claim"),
-            &rule.claim,
-        ));
-    }
-    for (number, rule) in provider.grant().iter().enumerate() {
-        let claim = rule.claim.as_deref().unwrap_or_default();
-        warnings.extend(misread(&format!("{key}.grant[{number}].claim"), claim));
+    for rule in provider_rules(provider, key) {
+        warnings.extend(misread(&format!("{}.claim", rule.key), rule.claim));
     }
 }
 
