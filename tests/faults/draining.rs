@@ -9,6 +9,8 @@ use portcullis_scenarios::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::shutdown::END_TIME;
+
 fn listen(token: &str) -> Request {
     modern_request(
         Deployment::ENDPOINT,
@@ -24,9 +26,6 @@ fn slow_call(token: &str, session: &str) -> Request {
         .bearer(token)
         .session(session)
 }
-
-/// Less than the default of `shutdown_timeout`, with a margin for a busy machine.
-const END_TIME: Duration = Duration::from_secs(8);
 
 async fn assert_ends_soon(portcullis: Portcullis) -> String {
     let started = Instant::now();

@@ -168,7 +168,7 @@ async fn sighup() {
 }
 
 /// Less than the default of `shutdown_timeout`, with a margin for a busy machine.
-const END_TIME: Duration = Duration::from_secs(8);
+pub(crate) const END_TIME: Duration = Duration::from_secs(8);
 
 /// F4: without requests, `serve` and `demo` end immediately.
 #[tokio::test]

@@ -15,8 +15,7 @@ use portcullis_scenarios::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-/// The streams of ended sessions end within 0.5 s. The rest is a margin for a busy machine.
-const END_TIME: Duration = Duration::from_secs(5);
+use crate::listening::END_TIME;
 
 fn end(body: &Value) -> Request {
     Request::post("/v1/sessions/end", body.to_string()).bearer(Administration::TOKEN)

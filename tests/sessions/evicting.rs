@@ -7,16 +7,16 @@ use http::Method;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request,
-    Scratch, TIMEOUT, Upstream,
+    Scratch, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc::{self, UnboundedSender},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
-use crate::leftovers::{head, next};
+use crate::leftovers::{assert_accepted_soon, head, next};
 
 fn limited(max_per_owner: usize) -> String {
     format!("[session]\nmax_per_owner = {max_per_owner}")
@@ -173,17 +173,7 @@ async fn sessions_in_use() {
 
     // After the end of its stream, the session is the next one to be evicted.
     drop(streams.lock().remove(0));
-    let accepted = async {
-        loop {
-            let response = deployment.try_token(&alice).await;
-            if response.status != 503 {
-                return response;
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let response = timeout(TIMEOUT, accepted).await.unwrap();
-    assert_eq!(response.status, 200, "{response:?}");
+    assert_accepted_soon(&deployment, &alice).await;
 
     deployment
         .echo(&alice, &sessions[0])

@@ -77,16 +77,21 @@ async fn before_the_response_begins() {
 
     respond.send(()).await.unwrap();
     // The capacity is released right after the end.
-    let released = async {
+    assert_accepted_soon(&deployment, &token).await;
+}
+
+/// Asserts that a session can be opened as soon as there is capacity again.
+pub(crate) async fn assert_accepted_soon(deployment: &Deployment, token: &str) {
+    let accepted = async {
         loop {
-            let response = deployment.try_token(&token).await;
+            let response = deployment.try_token(token).await;
             if response.status != 503 {
                 return response;
             }
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let response = timeout(TIMEOUT, released).await.unwrap();
+    let response = timeout(TIMEOUT, accepted).await.unwrap();
     assert_eq!(response.status, 200, "{response:?}");
 }
 

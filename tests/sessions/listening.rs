@@ -16,7 +16,7 @@ fn listen(token: &str) -> Request {
 }
 
 /// The streams of an ended session end within 0.5 s. The rest is a margin for a busy machine.
-const END_TIME: Duration = Duration::from_secs(5);
+pub(crate) const END_TIME: Duration = Duration::from_secs(5);
 
 /// E9: DELETE ends the streams of its session soon, to the client and at the upstream. Other streams
 /// continue.
