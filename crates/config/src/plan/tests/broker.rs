@@ -1,5 +1,7 @@
 //! Plans of configurations with `[broker]`.
 
+mod generated_providers;
+mod provider_warnings;
 mod providers;
 
 use std::{collections::BTreeSet, fs, io::Write as _};
@@ -11,6 +13,9 @@ use portcullis_metadata::Secret;
 
 use super::*;
 use crate::{SecretSource, schema};
+
+const TENANT: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+const OTHER_TENANT: &str = "bbbbbbbb-0000-cccc-1111-dddd2222eeee";
 
 /// A valid configuration with a broker and no issuer. `SECRET` is a file.
 const BROKER: &str = r#"
